@@ -1,0 +1,73 @@
+// Package faults names what can go wrong, where it can be placed, and which
+// sales it is placed in.
+package faults
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Kind is the stable identifier of a fault.
+type Kind string
+
+// Client and wire faults. A placement says at which step of which client.
+const (
+	None             Kind = "none"
+	ClientCrash      Kind = "client-crash"
+	ClientPause      Kind = "client-pause"
+	ClientPauseShort Kind = "client-pause-short"
+	RequestLost      Kind = "request-lost"
+	ReplyLost        Kind = "reply-lost"
+	RequestDelayed   Kind = "request-delayed"
+	DuplicateRequest Kind = "duplicate-request"
+	CommitReplyLost  Kind = "commit-reply-lost"
+	// Store faults.
+	StoreLoses  Kind = "store-loses"
+	ScriptFlush Kind = "script-flush"
+)
+
+// Info describes a kind.
+type Info struct {
+	ID      Kind
+	Summary string
+	Explore bool // explore places it
+	Live    bool // live places it
+}
+
+var kinds = []Info{
+	{None, "nothing goes wrong; only the order of steps varies", true, true},
+	{ClientCrash, "the client process is killed after a step", true, true},
+	{ClientPause, "all goroutines of the client stop after a step, for longer than any lease", true, true},
+	{ClientPauseShort, "all goroutines of the client stop after a step, for less than a lease", false, true},
+	{RequestLost, "the connection breaks before the server sees the step", true, true},
+	{ReplyLost, "the server executes the step, the connection breaks before the client sees the reply", true, true},
+	{RequestDelayed, "the client sees an error, the server executes the step at any later moment", true, false},
+	{DuplicateRequest, "the same request id is submitted a second time", true, false},
+	{CommitReplyLost, "reply-lost on a COMMIT", true, false},
+	{StoreLoses, "Redis comes back without its last acknowledged writes (failover, restart)", true, false},
+	{ScriptFlush, "Redis forgets its loaded scripts", true, false},
+}
+
+// Kinds lists every kind.
+func Kinds() []Info { return append([]Info(nil), kinds...) }
+
+// UnknownKindError names a fault that does not exist and those that do.
+type UnknownKindError struct{ Name string }
+
+func (e *UnknownKindError) Error() string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, string(k.ID))
+	}
+	return fmt.Sprintf("unknown fault %q; there are %s", e.Name, strings.Join(names, ", "))
+}
+
+// ParseKind finds a kind by its identifier; the error is an *UnknownKindError.
+func ParseKind(name string) (Kind, error) {
+	for _, k := range kinds {
+		if string(k.ID) == name {
+			return k.ID, nil
+		}
+	}
+	return "", &UnknownKindError{Name: name}
+}

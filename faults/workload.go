@@ -1,0 +1,86 @@
+package faults
+
+import (
+	"fmt"
+	"strings"
+
+	"stockproof/model"
+)
+
+// Call is one operation a client is to run.
+type Call struct {
+	Op  model.Op
+	Qty int64
+}
+
+// Workload is a sale small enough to be covered: the programs of its clients,
+// in the order in which they arrive.
+type Workload struct {
+	Name    string
+	Summary string
+	Stock   int64    // units a live run starts with; explore also tries others
+	Clients [][]Call // one program a client
+}
+
+var workloads = []Workload{
+	{
+		Name:    "unit",
+		Summary: "every buyer wants one unit",
+		// One unit and three buyers: a winner, a loser, and somebody who
+		// arrives after the fault has hit either of them.
+		Stock:   1,
+		Clients: [][]Call{{{model.Deduct, 1}}, {{model.Deduct, 1}}, {{model.Deduct, 1}}},
+	},
+	{
+		Name:    "mixed",
+		Summary: "buyers want one or two units",
+		// The middle buyer asks for two of the last one: whoever hides that
+		// unit meanwhile answers the third buyer wrongly.
+		Stock:   2,
+		Clients: [][]Call{{{model.Deduct, 1}}, {{model.Deduct, 2}}, {{model.Deduct, 1}}},
+	},
+	{
+		Name:    "restock",
+		Summary: "a cancel puts a unit back during the sale",
+		// The third client puts one unit back and buys one itself, so its own
+		// order tells that the unit must be there.
+		Stock:   1,
+		Clients: [][]Call{{{model.Deduct, 1}}, {{model.Deduct, 1}}, {{model.Restock, 1}, {model.Deduct, 1}}},
+	},
+}
+
+// Workloads lists the workloads.
+func Workloads() []Workload { return append([]Workload(nil), workloads...) }
+
+// UnknownWorkloadError names a workload that does not exist and those that do.
+type UnknownWorkloadError struct{ Name string }
+
+func (e *UnknownWorkloadError) Error() string {
+	var names []string
+	for _, w := range workloads {
+		names = append(names, w.Name)
+	}
+	return fmt.Sprintf("unknown workload %q; there are %s", e.Name, strings.Join(names, ", "))
+}
+
+// WorkloadByName finds a workload; the error is an *UnknownWorkloadError.
+func WorkloadByName(name string) (Workload, error) {
+	for _, w := range workloads {
+		if w.Name == name {
+			return w, nil
+		}
+	}
+	return Workload{}, &UnknownWorkloadError{Name: name}
+}
+
+// ClientName is the name of the i-th client in schedules: a, b, … z, a1, b1, …
+func ClientName(i int) string {
+	name := string(rune('a' + i%26))
+	if i >= 26 {
+		name += fmt.Sprint(i / 26)
+	}
+	return name
+}
+
+// RequestID is the request id of the op-th operation of a client: a.1, b.1, …
+func RequestID(client, op int) string { return fmt.Sprintf("%s.%d", ClientName(client), op+1) }

@@ -1,0 +1,75 @@
+package schemes
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/redis/go-redis/v9"
+
+	"stockproof/model"
+)
+
+// ErrQuantity refuses a request for less than one unit before anything is
+// sent: a negative quantity would pass every "enough left?" check and add
+// stock.
+var ErrQuantity = errors.New("quantity must be at least 1")
+
+// ErrNoStock: the SKU has no usable counter (never loaded, evicted, expired).
+// It is not the same as sold out.
+var ErrNoStock = errors.New("no stock counter for this sku")
+
+func checkQuantity(req Request) error {
+	if req.Qty < 1 {
+		return fmt.Errorf("%w, got %d", ErrQuantity, req.Qty)
+	}
+	return nil
+}
+
+// afterRedis classifies the error of a command that writes.
+//
+//   - An error reply means the server refused the command as a whole (our
+//     scripts do every check that can fail before their first write): Failed.
+//   - A dial error means that nothing was sent, but only without the client
+//     library's own retries: with them the error is that of the last attempt,
+//     and an earlier one may have been executed.
+//   - Anything else (EOF, reset, timeout, cancelled context) leaves open
+//     whether the server executed, or will still execute, the command.
+func afterRedis(env Env, err error) model.Outcome {
+	var reply redis.Error
+	if errors.As(err, &reply) && !errors.Is(err, redis.Nil) {
+		return model.Failed
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" && env.Redis.Options().MaxRetries == 0 {
+		return model.Failed
+	}
+	return model.Unknown
+}
+
+// afterCommit classifies the error of a COMMIT, or of a statement that
+// commits by itself.
+//
+//   - A SQLSTATE is the server's word that the transaction was rolled back,
+//     except the classes that a dying server sends (08, 57, 58, XX), which do
+//     not say on which side of the commit record it died.
+//   - SafeToRetry is pgx's word that no byte was sent.
+//   - Anything else leaves it open.
+func afterCommit(err error) model.Outcome {
+	var state *pgconn.PgError
+	if errors.As(err, &state) {
+		switch {
+		case len(state.Code) != 5:
+			return model.Unknown
+		case strings.Contains("08 57 58 XX", state.Code[:2]):
+			return model.Unknown
+		}
+		return model.Failed
+	}
+	if pgconn.SafeToRetry(err) {
+		return model.Failed
+	}
+	return model.Unknown
+}

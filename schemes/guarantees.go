@@ -1,0 +1,56 @@
+package schemes
+
+import "stockproof/model"
+
+// Guarantees is what a scheme declares about itself. Every property is
+// promised to hold under every fault, except those a Weakness names. The
+// suite fails when a promise breaks and when a weakness no longer shows.
+type Guarantees struct {
+	Weaknesses []Weakness
+}
+
+// Weakness is a set of properties a scheme is known to break.
+type Weakness struct {
+	Fault     string   // fault kind, see package faults
+	Workloads []string // empty: every workload
+	Retries   string   // "off", "default", or empty: both
+	Breaks    []model.Property
+	// ExploreOnly: the schedule needs more preemptions than a live plan
+	// places; only explore is expected to show it, live may.
+	ExploreOnly bool
+	Why         string // one sentence
+}
+
+// Declared collects the properties declared broken for a cell: those that
+// must show, and those that may (ExploreOnly, seen from the live world).
+func (g Guarantees) Declared(fault, workload, retries string, live bool) (must, may map[model.Property]bool) {
+	must, may = map[model.Property]bool{}, map[model.Property]bool{}
+	for _, w := range g.Weaknesses {
+		if w.Fault != fault || (w.Retries != "" && w.Retries != retries) || !w.inWorkload(workload) {
+			continue
+		}
+		for _, p := range w.Breaks {
+			if live && w.ExploreOnly {
+				may[p] = true
+			} else {
+				must[p] = true
+			}
+		}
+	}
+	for p := range must {
+		delete(may, p)
+	}
+	return must, may
+}
+
+func (w Weakness) inWorkload(workload string) bool {
+	if len(w.Workloads) == 0 {
+		return true
+	}
+	for _, n := range w.Workloads {
+		if n == workload {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,77 @@
+package schemes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"stockproof/model"
+)
+
+func init() {
+	register(Entry{
+		Scheme:     hincrby{},
+		Summary:    "HINCRBY -q, look at the reply, give back with HINCRBY +q when it is negative",
+		Stores:     Stores{Redis: true},
+		Guarantees: hincrbyGuarantees,
+	})
+}
+
+// stockField is the field of the goods hash that holds the units on sale.
+const stockField = "stock"
+
+func goodsKey(sku string) string { return "goods:" + sku }
+
+// hashStock is the counter of the schemes that keep it in a hash field.
+type hashStock struct{}
+
+// Load sets the field; HSET overwrites, as a preload job does.
+func (hashStock) Load(ctx context.Context, env Env, sku string, units int64) error {
+	return env.Redis.HSet(ctx, goodsKey(sku), stockField, units).Err()
+}
+
+// Read answers the field; ErrNoStock when it is missing.
+func (hashStock) Read(ctx context.Context, env Env, sku string) (int64, error) {
+	left, err := env.Redis.HGet(ctx, goodsKey(sku), stockField).Int64()
+	if err == redis.Nil {
+		return 0, fmt.Errorf("%w: %s", ErrNoStock, sku)
+	}
+	return left, err
+}
+
+// Restock adds the units with one HINCRBY.
+func (hashStock) Restock(ctx context.Context, env Env, req Request) (model.Outcome, error) {
+	if err := checkQuantity(req); err != nil {
+		return model.Failed, err
+	}
+	if err := env.Redis.HIncrBy(ctx, goodsKey(req.SKU), stockField, req.Qty).Err(); err != nil {
+		return afterRedis(env, err), err
+	}
+	return model.OK, nil
+}
+
+// hincrby is scheme "decrement, look, give back".
+type hincrby struct{ hashStock }
+
+func (hincrby) Name() string { return "hincrby" }
+
+// Deduct takes the units first and asks afterwards. When the give-back meets
+// an error the buyer is still told sold-out, because that was decided by the
+// first reply; the error reports that the counter may stay short.
+func (hincrby) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
+	if err := checkQuantity(req); err != nil {
+		return model.Failed, err
+	}
+	left, err := env.Redis.HIncrBy(ctx, goodsKey(req.SKU), stockField, -req.Qty).Result()
+	if err != nil {
+		return afterRedis(env, err), err
+	}
+	if left >= 0 {
+		return model.Sold, nil
+	}
+	if err := env.Redis.HIncrBy(ctx, goodsKey(req.SKU), stockField, req.Qty).Err(); err != nil {
+		return model.SoldOut, fmt.Errorf("give back %d: %w", req.Qty, err)
+	}
+	return model.SoldOut, nil
+}

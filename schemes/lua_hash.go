@@ -1,0 +1,45 @@
+package schemes
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/redis/go-redis/v9"
+
+	"stockproof/model"
+)
+
+func init() {
+	register(Entry{
+		Scheme:     luaHash{},
+		Summary:    "one script on a hash field: compare, then HINCRBY -q",
+		Stores:     Stores{Redis: true},
+		Guarantees: luaGuarantees,
+	})
+}
+
+//go:embed lua_hash.lua
+var luaHashSource string
+
+var luaHashScript = redis.NewScript(luaHashSource)
+
+// luaHash is the atomic script on a hash field.
+type luaHash struct{ hashStock }
+
+func (luaHash) Name() string { return "lua-hash" }
+
+// Load stores the units and loads the script.
+func (s luaHash) Load(ctx context.Context, env Env, sku string, units int64) error {
+	if err := luaHashScript.Load(ctx, env.Redis).Err(); err != nil {
+		return err
+	}
+	return s.hashStock.Load(ctx, env, sku, units)
+}
+
+// Deduct is one EVALSHA.
+func (luaHash) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
+	if err := checkQuantity(req); err != nil {
+		return model.Failed, err
+	}
+	return deductByScript(ctx, env, luaHashScript, []string{goodsKey(req.SKU)}, stockField, req.Qty)
+}

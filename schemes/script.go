@@ -1,0 +1,23 @@
+package schemes
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"stockproof/model"
+)
+
+// deductByScript runs a script that answers 1 (deducted) or 0 (too few left).
+// Script.Run sends EVALSHA and falls back to EVAL when the server does not
+// know the script.
+func deductByScript(ctx context.Context, env Env, script *redis.Script, keys []string, args ...any) (model.Outcome, error) {
+	done, err := script.Run(ctx, env.Redis, keys, args...).Int64()
+	if err != nil {
+		return afterRedis(env, err), err
+	}
+	if done == 1 {
+		return model.Sold, nil
+	}
+	return model.SoldOut, nil
+}
