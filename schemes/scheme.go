@@ -76,3 +76,9 @@ type Stores struct {
 	Redis bool
 	SQL   bool
 }
+
+// Leaser names the keys whose expiry ends a lease a client may have left
+// behind; a run is at rest only when none of them exists any more.
+type Leaser interface {
+	LeaseKeys(sku string) []string
+}
