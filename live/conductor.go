@@ -45,6 +45,7 @@ type conductor struct {
 	release chan struct{} // closed when it may go on
 	arrived map[int]bool  // clients that made their first step, for Barrier
 	barrier chan struct{} // closed when all did, or will not
+	goOn    []chan struct{} // by client: closed when it may leave the barrier
 	idle    *sync.Cond    // nothing is flying
 }
 
@@ -65,6 +66,9 @@ func newConductor(p faults.Placement, procs []*clients.Process, observe func(con
 		turn: make(chan struct{}, 1), index: map[stepKey]int{}, flying: map[stepKey]*flight{},
 		serves: make([]clients.Operation, len(procs)), last: &initial, lowest: &initial, taken: map[string]int64{},
 		parked: make(chan struct{}), release: make(chan struct{}), barrier: make(chan struct{}), arrived: map[int]bool{},
+	}
+	for range procs {
+		c.goOn = append(c.goOn, make(chan struct{}))
 	}
 	c.idle = sync.NewCond(&c.mu)
 	return c
@@ -277,11 +281,12 @@ func (c *conductor) fail(err error) {
 	c.failure = errors.Join(c.failure, err)
 }
 
-// meet holds a client after its first step until every client made it.
+// meet holds a client after its first step until every client made it and it is
+// told to go on.
 func (c *conductor) meet(ctx context.Context, client int) {
 	c.arrive(client, true)
 	select {
-	case <-c.barrier:
+	case <-c.goOn[client]:
 	case <-ctx.Done():
 	}
 }

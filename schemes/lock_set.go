@@ -7,7 +7,7 @@ import (
 )
 
 func init() {
-	register(Entry{
+	Register(Entry{
 		Scheme:     lockSet{},
 		Summary:    "as lock, but writes the value it computed with HSET; oversells and is never negative",
 		Stores:     Stores{Redis: true},

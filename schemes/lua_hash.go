@@ -8,7 +8,7 @@ import (
 )
 
 func init() {
-	register(Entry{
+	Register(Entry{
 		Scheme:     luaHash{},
 		Summary:    "one script on a hash field: compare, then HINCRBY -q",
 		Stores:     Stores{Redis: true},

@@ -11,7 +11,7 @@ import (
 )
 
 func init() {
-	register(Entry{
+	Register(Entry{
 		Scheme:     luaString{},
 		Summary:    "one script on a string key: compare, then DECRBY q",
 		Stores:     Stores{Redis: true},
