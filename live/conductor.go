@@ -34,19 +34,19 @@ type conductor struct {
 	index     map[stepKey]int // into log
 	flying    map[stepKey]*flight
 	serves    []clients.Operation // by client: what it is serving
-	last      *int64   // counter after the last step
+	last      *int64              // counter after the last step
 	lowest    *int64
 	unwatched error // why the counter could not be followed
 	taken     map[string]int64
 	fired     bool
 	failure   error // a fault that could not be applied
 
-	parked  chan struct{} // closed when the placement's client stands still
-	release chan struct{} // closed when it may go on
-	arrived map[int]bool  // clients that made their first step, for Barrier
-	barrier chan struct{} // closed when all did, or will not
+	parked  chan struct{}   // closed when the placement's client stands still
+	release chan struct{}   // closed when it may go on
+	arrived map[int]bool    // clients that made their first step, for Barrier
+	barrier chan struct{}   // closed when all did, or will not
 	goOn    []chan struct{} // by client: closed when it may leave the barrier
-	idle    *sync.Cond    // nothing is flying
+	idle    *sync.Cond      // nothing is flying
 }
 
 type stepKey struct{ client, n int }
