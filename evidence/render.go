@@ -97,6 +97,9 @@ func (r Report) summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d cells: %d violated, %d hold, %d inconclusive, %d not applicable\n",
 		len(r.Cells), count[Violated], count[Holds], count[Inconclusive], count[NotApplicable])
+	if r.Bounds.Incomplete != "" {
+		fmt.Fprintf(&b, "INCOMPLETE: %s\n", r.Bounds.Incomplete)
+	}
 	surprises := r.Surprises()
 	if len(surprises) == 0 {
 		b.WriteString("every verdict is as the scheme declares it")

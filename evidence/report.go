@@ -22,6 +22,8 @@ type Bounds struct {
 	Backend     string   `json:"backend,omitempty"`
 	Versions    []string `json:"versions,omitempty"` // of servers and libraries
 	Assumptions []string `json:"assumptions"`
+	// Incomplete says why the cells are not all that was asked for.
+	Incomplete string `json:"incomplete,omitempty"`
 }
 
 // Report is evidence.json.
@@ -56,8 +58,8 @@ func (r Report) Exit() int {
 		}
 		status = ExitInconclusive
 	}
-	if len(r.Cells) == 0 {
-		return ExitInconclusive // nothing was looked at
+	if len(r.Cells) == 0 || r.Bounds.Incomplete != "" {
+		return ExitInconclusive // not everything was looked at
 	}
 	return status
 }

@@ -135,7 +135,8 @@ type stage struct {
 }
 
 // Run makes one run. An error means that the run says nothing: a server died,
-// a fault could not be applied, the time was over.
+// a fault could not be applied, the time was over. What was recorded until then
+// comes with it.
 func (w *World) Run(ctx context.Context, c Case) (run *Run, err error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, runLimit, fmt.Errorf("run %s: not done after %s", c.Name(), runLimit))
@@ -155,12 +156,10 @@ func (w *World) Run(ctx context.Context, c Case) (run *Run, err error) {
 		return nil, err
 	}
 	if err := s.perform(ctx); err != nil {
-		return nil, err
+		return &Run{Case: c, History: s.rec.History()}, err
 	}
 	run, err = s.judge(ctx)
-	if run != nil {
-		run.Elapsed = time.Since(began)
-	}
+	run.Elapsed = time.Since(began)
 	return run, err
 }
 

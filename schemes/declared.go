@@ -1,14 +1,189 @@
 package schemes
 
-// The declared guarantees, filled from what the suite shows.
-var (
-	hincrbyGuarantees      Guarantees
-	luaGuarantees          Guarantees
-	lockGuarantees         Guarantees
-	lockWatchdogGuarantees Guarantees
-	lockSetGuarantees      Guarantees
-	luaLockGuarantees      Guarantees
-	dbVersionGuarantees    Guarantees
-	naiveGuarantees        Guarantees
-	naiveSetGuarantees     Guarantees
-)
+import "stockproof/model"
+
+// What the schemes declare about themselves. The tables are kept by hand from
+// what explore and the live runs show; the suite fails when either side moves.
+
+var dbVersionGuarantees = Guarantees{[]Weakness{
+	{Fault: "none", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.Unsold},
+		Why: "who read a version that is no longer the newest is sent away"},
+	{Fault: "client-pause", Workloads: []string{"mixed"}, Breaks: []model.Property{model.Unsold},
+		Why: "who read a version that is no longer the newest is sent away"},
+	{Fault: "client-pause-short", Workloads: []string{"mixed"}, Breaks: []model.Property{model.Unsold},
+		Why: "who stands still keeps others from the lock or makes them read what is stale"},
+}}
+
+var hincrbyGuarantees = Guarantees{[]Weakness{
+	{Fault: "none", Breaks: []model.Property{model.NegativeTransient},
+		Why: "the decrement is visible before it is taken back"},
+	{Fault: "none", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.FalseSoldOut, model.NonLinearizable},
+		Why: "the decrement is visible before it is taken back"},
+	{Fault: "client-crash", Breaks: []model.Property{model.NegativeTransient, model.LostUnits},
+		Why: "nobody is left to give back, or to tell the buyer"},
+	{Fault: "client-crash", Workloads: []string{"unit", "mixed"}, Breaks: []model.Property{model.NegativePermanent},
+		Why: "nobody is left to give back, or to tell the buyer"},
+	{Fault: "client-crash", Workloads: []string{"mixed"}, Breaks: []model.Property{model.NonLinearizable},
+		Why: "nobody is left to give back, or to tell the buyer"},
+	{Fault: "client-pause", Breaks: []model.Property{model.NegativeTransient},
+		Why: "what is not given back yet hides units from others"},
+	{Fault: "client-pause", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.FalseSoldOut, model.NonLinearizable},
+		Why: "what is not given back yet hides units from others"},
+	{Fault: "client-pause-short", Breaks: []model.Property{model.NegativeTransient},
+		Why: "what is not given back yet hides units from others"},
+	{Fault: "client-pause-short", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.FalseSoldOut, model.NonLinearizable},
+		Why: "what is not given back yet hides units from others"},
+	{Fault: "request-lost", Breaks: []model.Property{model.NegativeTransient},
+		Why: "a give-back that never arrives"},
+	{Fault: "request-lost", Retries: "off", Breaks: []model.Property{model.LostUnits},
+		Why: "a give-back that never arrives"},
+	{Fault: "request-lost", Workloads: []string{"unit", "mixed"}, Retries: "off", Breaks: []model.Property{model.NegativePermanent},
+		Why: "a give-back that never arrives"},
+	{Fault: "request-lost", Workloads: []string{"mixed", "restock"}, Retries: "off", Breaks: []model.Property{model.FalseSoldOut, model.NonLinearizable},
+		Why: "a give-back that never arrives"},
+	{Fault: "reply-lost", Breaks: []model.Property{model.NegativeTransient, model.LostUnits},
+		Why: "without the reply nobody knows what to give back, and the library repeats what was done"},
+	{Fault: "reply-lost", Retries: "default", Breaks: []model.Property{model.PhantomUnits, model.FalseSoldOut, model.NonLinearizable},
+		Why: "without the reply nobody knows what to give back, and the library repeats what was done"},
+	{Fault: "reply-lost", Workloads: []string{"unit"}, Retries: "default", Breaks: []model.Property{model.Oversell},
+		Why: "without the reply nobody knows what to give back, and the library repeats what was done"},
+	{Fault: "reply-lost", Workloads: []string{"unit", "mixed"}, Breaks: []model.Property{model.NegativePermanent},
+		Why: "without the reply nobody knows what to give back, and the library repeats what was done"},
+	{Fault: "reply-lost", Workloads: []string{"mixed"}, Retries: "default", Breaks: []model.Property{model.DoubleDeduct},
+		Why: "without the reply nobody knows what to give back, and the library repeats what was done"},
+	{Fault: "reply-lost", Workloads: []string{"mixed"}, Retries: "off", Breaks: []model.Property{model.NonLinearizable},
+		Why: "without the reply nobody knows what to give back, and the library repeats what was done"},
+}}
+
+var lockGuarantees = Guarantees{[]Weakness{
+	{Fault: "none", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.Unsold},
+		Why: "who cannot get the lock in time is sent away while units are left"},
+	{Fault: "client-crash", Breaks: []model.Property{model.LostUnits},
+		Why: "the unit is taken before anybody owns it, and the lock stays until its lease ends"},
+	{Fault: "client-crash", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.Unsold},
+		Why: "the unit is taken before anybody owns it, and the lock stays until its lease ends"},
+	{Fault: "client-pause", Breaks: []model.Property{model.Oversell, model.NegativeTransient, model.NegativePermanent, model.NonLinearizable},
+		Why: "the lease ends while its holder stands still between read and decrement"},
+	{Fault: "client-pause-short", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.Unsold},
+		Why: "who stands still keeps others from the lock or makes them read what is stale"},
+	{Fault: "request-lost", Workloads: []string{"mixed", "restock"}, Retries: "off", Breaks: []model.Property{model.Unsold},
+		Why: "a lost unlock keeps the lock until its lease ends"},
+	{Fault: "reply-lost", Breaks: []model.Property{model.LostUnits},
+		Why: "the unit is gone and the buyer unknown; the library repeats the decrement"},
+	{Fault: "reply-lost", Retries: "default", Breaks: []model.Property{model.NegativeTransient, model.NegativePermanent, model.DoubleDeduct},
+		Why: "the unit is gone and the buyer unknown; the library repeats the decrement"},
+	{Fault: "reply-lost", Workloads: []string{"restock"}, Retries: "default", Breaks: []model.Property{model.PhantomUnits},
+		Why: "the unit is gone and the buyer unknown; the library repeats the decrement"},
+	{Fault: "reply-lost", Workloads: []string{"mixed", "restock"}, Retries: "default", Breaks: []model.Property{model.FalseSoldOut, model.NonLinearizable},
+		Why: "the unit is gone and the buyer unknown; the library repeats the decrement"},
+	{Fault: "reply-lost", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.Unsold},
+		Why: "the unit is gone and the buyer unknown; the library repeats the decrement"},
+}}
+
+var lockSetGuarantees = Guarantees{[]Weakness{
+	{Fault: "none", Workloads: []string{"mixed"}, Breaks: []model.Property{model.Unsold},
+		Why: "who cannot get the lock in time is sent away while units are left"},
+	{Fault: "client-crash", Breaks: []model.Property{model.LostUnits},
+		Why: "the unit is taken before anybody owns it, and the lock stays until its lease ends"},
+	{Fault: "client-crash", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.Unsold},
+		Why: "the unit is taken before anybody owns it, and the lock stays until its lease ends"},
+	{Fault: "client-pause", Breaks: []model.Property{model.Oversell, model.PhantomUnits, model.NonLinearizable},
+		Why: "the lease ends while its holder stands still between read and write"},
+	{Fault: "client-pause-short", Workloads: []string{"mixed"}, Breaks: []model.Property{model.Unsold},
+		Why: "who stands still keeps others from the lock or makes them read what is stale"},
+	{Fault: "request-lost", Workloads: []string{"mixed"}, Retries: "off", Breaks: []model.Property{model.Unsold},
+		Why: "a lost unlock keeps the lock until its lease ends"},
+	{Fault: "reply-lost", Retries: "off", Breaks: []model.Property{model.LostUnits},
+		Why: "the unit is gone and the buyer unknown"},
+	{Fault: "reply-lost", Workloads: []string{"mixed"}, Breaks: []model.Property{model.Unsold},
+		Why: "the unit is gone and the buyer unknown"},
+	{Fault: "reply-lost", Workloads: []string{"restock"}, Retries: "off", Breaks: []model.Property{model.Unsold},
+		Why: "the unit is gone and the buyer unknown"},
+}}
+
+var lockWatchdogGuarantees = Guarantees{[]Weakness{
+	{Fault: "none", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.Unsold},
+		Why: "who cannot get the lock in time is sent away while units are left"},
+	{Fault: "client-crash", Breaks: []model.Property{model.LostUnits},
+		Why: "the unit is taken before anybody owns it, and the lock stays until its lease ends"},
+	{Fault: "client-crash", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.Unsold},
+		Why: "the unit is taken before anybody owns it, and the lock stays until its lease ends"},
+	{Fault: "client-pause", Breaks: []model.Property{model.Oversell, model.NegativeTransient, model.NegativePermanent, model.NonLinearizable},
+		Why: "the watchdog is stopped together with the client"},
+	{Fault: "client-pause-short", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.Unsold},
+		Why: "who stands still keeps others from the lock or makes them read what is stale"},
+	{Fault: "request-lost", Workloads: []string{"mixed", "restock"}, Retries: "off", Breaks: []model.Property{model.Unsold},
+		Why: "a lost unlock keeps the lock until its lease ends"},
+	{Fault: "reply-lost", Breaks: []model.Property{model.LostUnits},
+		Why: "the unit is gone and the buyer unknown; the library repeats the decrement"},
+	{Fault: "reply-lost", Retries: "default", Breaks: []model.Property{model.NegativeTransient, model.NegativePermanent, model.DoubleDeduct},
+		Why: "the unit is gone and the buyer unknown; the library repeats the decrement"},
+	{Fault: "reply-lost", Workloads: []string{"restock"}, Retries: "default", Breaks: []model.Property{model.PhantomUnits},
+		Why: "the unit is gone and the buyer unknown; the library repeats the decrement"},
+	{Fault: "reply-lost", Workloads: []string{"mixed", "restock"}, Retries: "default", Breaks: []model.Property{model.FalseSoldOut, model.NonLinearizable},
+		Why: "the unit is gone and the buyer unknown; the library repeats the decrement"},
+	{Fault: "reply-lost", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.Unsold},
+		Why: "the unit is gone and the buyer unknown; the library repeats the decrement"},
+}}
+
+var luaGuarantees = Guarantees{[]Weakness{
+	{Fault: "client-crash", Breaks: []model.Property{model.LostUnits},
+		Why: "the script took the unit, nobody told the buyer"},
+	{Fault: "reply-lost", Breaks: []model.Property{model.LostUnits},
+		Why: "the unit is gone and the buyer unknown; the library's repeat finds too few left"},
+	{Fault: "reply-lost", Retries: "default", Breaks: []model.Property{model.FalseSoldOut, model.NonLinearizable},
+		Why: "the unit is gone and the buyer unknown; the library's repeat finds too few left"},
+	{Fault: "reply-lost", Workloads: []string{"restock"}, Retries: "default", Breaks: []model.Property{model.PhantomUnits},
+		Why: "the unit is gone and the buyer unknown; the library's repeat finds too few left"},
+	{Fault: "reply-lost", Workloads: []string{"mixed"}, Retries: "default", Breaks: []model.Property{model.DoubleDeduct},
+		Why: "the unit is gone and the buyer unknown; the library's repeat finds too few left"},
+}}
+
+var luaLockGuarantees = Guarantees{[]Weakness{
+	{Fault: "client-crash", Breaks: []model.Property{model.LostUnits},
+		Why: "the script took the unit, the order was never written"},
+	{Fault: "client-crash", Workloads: []string{"unit"}, Breaks: []model.Property{model.FalseSoldOut, model.NonLinearizable},
+		Why: "the script took the unit, the order was never written"},
+	{Fault: "request-lost", Breaks: []model.Property{model.LostUnits, model.FalseSoldOut, model.NonLinearizable},
+		Why: "the order never arrived, the unit is not given back"},
+	{Fault: "reply-lost", Breaks: []model.Property{model.LostUnits, model.FalseSoldOut, model.NonLinearizable},
+		Why: "the unit is gone and the order unknown; the library's repeat finds too few left"},
+	{Fault: "reply-lost", Workloads: []string{"restock"}, Retries: "default", Breaks: []model.Property{model.PhantomUnits},
+		Why: "the unit is gone and the order unknown; the library's repeat finds too few left"},
+	{Fault: "reply-lost", Workloads: []string{"mixed"}, Retries: "default", Breaks: []model.Property{model.DoubleDeduct},
+		Why: "the unit is gone and the order unknown; the library's repeat finds too few left"},
+}}
+
+var naiveGuarantees = Guarantees{[]Weakness{
+	{Fault: "none", Breaks: []model.Property{model.Oversell, model.NegativeTransient, model.NegativePermanent, model.NonLinearizable},
+		Why: "two buyers act on the same number"},
+	{Fault: "client-crash", Breaks: []model.Property{model.LostUnits},
+		Why: "the unit is taken before anybody owns it"},
+	{Fault: "client-pause", Breaks: []model.Property{model.Oversell, model.NegativeTransient, model.NegativePermanent, model.NonLinearizable},
+		Why: "two buyers act on the same number"},
+	{Fault: "client-pause-short", Breaks: []model.Property{model.Oversell, model.NegativeTransient, model.NegativePermanent, model.NonLinearizable},
+		Why: "two buyers act on the same number"},
+	{Fault: "reply-lost", Breaks: []model.Property{model.LostUnits},
+		Why: "the unit is gone and the buyer unknown; the library repeats the decrement"},
+	{Fault: "reply-lost", Retries: "default", Breaks: []model.Property{model.NegativeTransient, model.NegativePermanent, model.DoubleDeduct},
+		Why: "the unit is gone and the buyer unknown; the library repeats the decrement"},
+	{Fault: "reply-lost", Workloads: []string{"restock"}, Retries: "default", Breaks: []model.Property{model.PhantomUnits},
+		Why: "the unit is gone and the buyer unknown; the library repeats the decrement"},
+	{Fault: "reply-lost", Workloads: []string{"mixed", "restock"}, Retries: "default", Breaks: []model.Property{model.FalseSoldOut, model.NonLinearizable},
+		Why: "the unit is gone and the buyer unknown; the library repeats the decrement"},
+}}
+
+var naiveSetGuarantees = Guarantees{[]Weakness{
+	{Fault: "none", Breaks: []model.Property{model.Oversell, model.PhantomUnits, model.NonLinearizable},
+		Why: "two buyers act on the same number"},
+	{Fault: "client-crash", Breaks: []model.Property{model.LostUnits},
+		Why: "the unit is taken before anybody owns it"},
+	{Fault: "client-pause", Breaks: []model.Property{model.Oversell, model.PhantomUnits, model.NonLinearizable},
+		Why: "two buyers act on the same number"},
+	{Fault: "client-pause-short", Breaks: []model.Property{model.Oversell, model.PhantomUnits, model.NonLinearizable},
+		Why: "two buyers act on the same number"},
+	{Fault: "reply-lost", Retries: "off", Breaks: []model.Property{model.LostUnits},
+		Why: "the unit is gone and the buyer unknown"},
+	{Fault: "reply-lost", Workloads: []string{"restock"}, Retries: "default", Breaks: []model.Property{model.PhantomUnits},
+		Why: "the unit is gone and the buyer unknown"},
+}}

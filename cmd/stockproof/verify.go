@@ -106,8 +106,13 @@ func verify(cmd *cobra.Command, o verifyOptions) error {
 		return err
 	}
 	report := evidence.Report{Schema: evidence.Schema}
-	if err := verifyLive(cmd, o, s, &report); err != nil {
-		return err
+	broke := verifyLive(cmd, o, s, &report)
+	if broke != nil {
+		if len(report.Cells) == 0 {
+			return broke
+		}
+		// What was found until then is kept, and says that it is not all.
+		report.Bounds.Incomplete = broke.Error()
 	}
 	evidence.Sort(report.Cells)
 	path, err := report.WriteFile(o.out)
@@ -118,6 +123,9 @@ func verify(cmd *cobra.Command, o verifyOptions) error {
 		return err
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "evidence: %s\n", path)
+	if broke != nil {
+		return broke
+	}
 	if status := report.Exit(); status != evidence.ExitOK {
 		return statusError(status)
 	}
