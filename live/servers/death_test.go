@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"stockproof/live/reaper"
 	"stockproof/live/servers"
@@ -77,10 +78,13 @@ func TestAPostgresKilledOutrightLeavesNoSharedMemory(t *testing.T) {
 	})
 }
 
-func TestAnEndOnPurposeIsNoDeath(t *testing.T) {
+func TestAnEndOnPurposeIsNoDeathAndLeavesNoGoroutine(t *testing.T) {
 	onEachBackend(t, func(t *testing.T, b servers.Backend) {
-		s := start(t, b, servers.Options{})
+		before := goleak.IgnoreCurrent()
+		s, err := servers.Start(t.Context(), b)
+		require.NoError(t, err)
 		require.NoError(t, s.Close())
+		goleak.VerifyNone(t, before)
 		err, open := <-s.Died()
 		require.NoError(t, err)
 		require.False(t, open)
