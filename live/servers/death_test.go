@@ -60,10 +60,8 @@ func TestTheDeathOfPostgresIsNoticed(t *testing.T) {
 }
 
 func TestAPostgresKilledOutrightLeavesNoSharedMemory(t *testing.T) {
-	onEachBackend(t, func(t *testing.T, b servers.Backend) {
-		if b != servers.Process {
-			return // a container's memory goes with the container
-		}
+	// A container's memory goes with the container.
+	onBackends(t, func(t *testing.T, b servers.Backend) {
 		s := start(t, b, servers.Options{})
 		c := postgresConn(t, s.PostgresDSN(""))
 		var pidFile string
@@ -75,7 +73,7 @@ func TestAPostgresKilledOutrightLeavesNoSharedMemory(t *testing.T) {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 		requireDeath(t, s, "postgres", "ready to accept connections")
 		require.Zero(t, segmentsOf(t, pids))
-	})
+	}, servers.Process)
 }
 
 func TestAnEndOnPurposeIsNoDeathAndLeavesNoGoroutine(t *testing.T) {
