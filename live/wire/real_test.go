@@ -32,6 +32,7 @@ func TestRealRedisCommandsPipelinesAndTransactions(t *testing.T) {
 		c, ctx := redisClient(t, p.Addr(), protocol, -1), t.Context()
 		big := strings.Repeat("\r\n\x00\xff*$", 200_000)
 		require.NoError(t, c.FlushDB(ctx).Err())
+		require.NoError(t, redisClient(t, needRedis(t), 3, 0).ScriptFlush(ctx).Err())
 		require.NoError(t, c.Set(ctx, "big", big, 0).Err())
 		got, err := c.Get(ctx, "big").Result()
 		require.NoError(t, err)
@@ -125,7 +126,7 @@ func goods(t testing.TB) (addr, table string, direct *pgx.Conn) {
 		}
 		return r
 	}, t.Name()))
-	_, err = direct.Exec(t.Context(), fmt.Sprintf("create table %[1]s (id bigint primary key, stock int, name text); insert into %[1]s values (1, 3, 'x')", table))
+	_, err = direct.Exec(t.Context(), fmt.Sprintf("drop table if exists %[1]s; create table %[1]s (id bigint primary key, stock int, name text); insert into %[1]s values (1, 3, 'x')", table))
 	require.NoError(t, err)
 	return addr, table, direct
 }

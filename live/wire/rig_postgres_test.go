@@ -33,7 +33,7 @@ var (
 		&pgproto3.StartupMessage{ProtocolVersion: pgproto3.ProtocolVersion30, Parameters: map[string]string{"user": "u"}},
 		&pgproto3.PasswordMessage{Password: "p"},
 		&pgproto3.Query{String: "begin"},
-		&pgproto3.Parse{Name: "s", Query: "select stock, name from goods where id = $1"}, &pgproto3.Describe{ObjectType: 'S', Name: "s"}, &pgproto3.Sync{},
+		&pgproto3.Parse{Name: "s", Query: "select stock, name from goods where id = $1", ParameterOIDs: []uint32{20}}, &pgproto3.Describe{ObjectType: 'S', Name: "s"}, &pgproto3.Sync{},
 		&pgproto3.Bind{PreparedStatement: "s", ParameterFormatCodes: []int16{1}, Parameters: [][]byte{int8Bytes(7)}, ResultFormatCodes: []int16{1, 0}},
 		&pgproto3.Execute{}, &pgproto3.Sync{},
 		&pgproto3.Query{String: "-- ping"},
