@@ -108,6 +108,7 @@ func (c *conn) start() {
 		c.requests()
 		c.mu.Lock()
 		c.asked = true
+		c.changed.Broadcast()
 		c.mu.Unlock()
 		c.settle()
 	}()
@@ -277,6 +278,7 @@ func (c *conn) expect(q *request) bool {
 		c.flights++
 	}
 	c.queue = append(c.queue, q.answers...)
+	c.changed.Broadcast()
 	return true
 }
 
