@@ -380,7 +380,7 @@ func (r *run) observe(n *node) error {
 }
 
 // encodeOrders packs durable orders for a result.
-func encodeOrders(list []schemes.Order) string {
+func encodeOrders(list []model.Order) string {
 	var words []string
 	for _, o := range list {
 		words = append(words, o.Request, strconv.FormatInt(o.Qty, 10))

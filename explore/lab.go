@@ -1,0 +1,179 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"stockproof/engines/redisstore"
+	"stockproof/faults"
+	"stockproof/schemes"
+)
+
+// Lab keeps what searches have in common, so that a whole matrix asks each
+// scheme and each engine a question only once. It is safe for use by several
+// goroutines: cells of a matrix may run side by side.
+type Lab struct {
+	mu       sync.Mutex
+	engines  map[string]redisstore.Engine
+	worlds   map[worldKey]*world
+	automata map[automatonKey]*automatonEntry
+	runs     atomic.Int64
+}
+
+type worldKey struct {
+	scheme   schemes.Scheme
+	engine   string
+	symmetry bool
+}
+
+type automatonKey struct {
+	scheme  schemes.Scheme
+	role    role
+	times   schemes.Config
+	retries int
+}
+
+type automatonEntry struct {
+	once sync.Once
+	a    *automaton
+	err  error
+}
+
+// NewLab makes an empty laboratory. Close it after use.
+func NewLab() *Lab {
+	return &Lab{engines: map[string]redisstore.Engine{}, worlds: map[worldKey]*world{}, automata: map[automatonKey]*automatonEntry{}}
+}
+
+// Close ends the engines.
+func (l *Lab) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, e := range l.engines {
+		errs = append(errs, e.Close())
+	}
+	l.engines = map[string]redisstore.Engine{}
+	return errors.Join(errs...)
+}
+
+func (l *Lab) world(cfg Config, symmetry bool) (*world, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := cfg.Engine
+	if name == "" {
+		name = "miniredis"
+	}
+	engine := l.engines[name]
+	if engine == nil {
+		var err error
+		if engine, err = openEngine(name); err != nil {
+			return nil, err
+		}
+		l.engines[name] = engine
+	}
+	shared := reflect.ValueOf(cfg.Entry.Scheme).Comparable()
+	key := worldKey{engine: name, symmetry: symmetry}
+	if shared {
+		key.scheme = cfg.Entry.Scheme
+		if w := l.worlds[key]; w != nil {
+			return w, nil
+		}
+	}
+	w := newWorld(engine, cfg.Entry, symmetry)
+	w.solo = func(act action, qty int64, client string) (*automaton, error) {
+		return l.automaton(cfg.Entry, role{act, qty, client, client + ".1"}, DefaultTimes, -1)
+	}
+	if shared {
+		l.worlds[key] = w
+	}
+	return w, nil
+}
+
+func (l *Lab) automaton(entry schemes.Entry, r role, times schemes.Config, retries int) (*automaton, error) {
+	if !reflect.ValueOf(entry.Scheme).Comparable() {
+		return newAutomaton(entry, r, times, retries, &l.runs)
+	}
+	key := automatonKey{entry.Scheme, r, times, retries}
+	l.mu.Lock()
+	e := l.automata[key]
+	if e == nil {
+		e = &automatonEntry{}
+		l.automata[key] = e
+	}
+	l.mu.Unlock()
+	e.once.Do(func() { e.a, e.err = newAutomaton(entry, r, times, retries, &l.runs) })
+	return e.a, e.err
+}
+
+// Run searches one configuration. It answers an error for a configuration that
+// makes no sense, a scheme that cannot be explored (ErrScheme,
+// *NonDeterminismError) and an engine that fails; running out of time or
+// memory is a Result with inconclusive verdicts.
+func (l *Lab) Run(ctx context.Context, cfg Config) (*Result, error) {
+	began := time.Now()
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	symmetry := !cfg.NoSymmetry && symmetric(cfg)
+	r, err := l.search(ctx, cfg, symmetry)
+	if errors.Is(err, errForeignName) && symmetry {
+		r, err = l.search(ctx, cfg, false)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("explore %s: %w", cfg.Entry.Scheme.Name(), err)
+	}
+	r.Elapsed = time.Since(began)
+	return r, nil
+}
+
+// symmetric says whether clients may be renamed at all. A request submitted
+// again ties two clients together, and a store that loses writes while a
+// database keeps them numbers its clients in two ways.
+func symmetric(cfg Config) bool {
+	for _, f := range cfg.Faults {
+		if cfg.MaxFaults > 0 && (f == faults.DuplicateRequest || (f == faults.StoreLoses && cfg.Entry.Stores.SQL)) {
+			return false
+		}
+	}
+	return true
+}
+
+// cast prepares the programs and the clients of a search.
+func (l *Lab) cast(cfg Config, symmetry bool) (programs []program, clients []uint8, err error) {
+	for i := range cfg.Clients {
+		calls := cfg.Workload.Clients[i%len(cfg.Workload.Clients)]
+		if symmetry {
+			known := -1
+			for who := range programs {
+				if reflect.DeepEqual(programs[who].calls, calls) {
+					known = who
+				}
+			}
+			if known >= 0 {
+				clients = append(clients, uint8(known))
+				continue
+			}
+		}
+		name := self
+		if !symmetry {
+			name = clientPrefix + faults.ClientName(i)
+		}
+		p := program{calls: calls, client: name}
+		for op, call := range calls {
+			p.requests = append(p.requests, fmt.Sprintf("%s.%d", name, op+1))
+			a, err := l.automaton(cfg.Entry, role{action(call.Op), call.Qty, name, p.requests[op]}, cfg.Times, cfg.maxRetries())
+			if err != nil {
+				return nil, nil, err
+			}
+			p.roles = append(p.roles, a)
+		}
+		clients = append(clients, uint8(len(programs)))
+		programs = append(programs, p)
+	}
+	return programs, clients, nil
+}
