@@ -235,6 +235,7 @@ func clientOptions(w *wire, retries int) *redis.Options {
 		MaxRetryBackoff:          -1,
 		ReadTimeout:              -1,
 		WriteTimeout:             -1,
+		DisableIdentity:          true,
 		MaintNotificationsConfig: noMaintenance(),
 	}
 }

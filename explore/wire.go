@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -48,10 +47,11 @@ func (w *wire) stir() {
 func (w *wire) dial(context.Context, string, string) (net.Conn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.dead {
-		return nil, w.refuse()
-	}
 	c := &conn{wire: w, id: len(w.conns), readable: make(chan struct{}, 1), channels: map[string]bool{}}
+	if w.dead { // go-redis writes to its log when dialling fails, so it may dial
+		c.err = errDead
+		return c, nil
+	}
 	w.conns = append(w.conns, c)
 	return c, nil
 }
@@ -224,16 +224,35 @@ func (c *conn) Write(b []byte) (int, error) {
 
 // nextCommand takes the first whole command off b; n is 0 when there is none.
 func nextCommand(b []byte) (args []string, n int) {
-	if len(b) == 0 {
+	count, n := number(b, '*')
+	if n == 0 {
 		return nil, 0
 	}
-	src := bytes.NewReader(b)
-	r := bufio.NewReaderSize(src, 16)
-	args, err := redisstore.ReadCommand(r)
-	if err != nil {
-		return nil, 0
+	args = make([]string, 0, count)
+	for range count {
+		size, head := number(b[n:], '$')
+		if head == 0 || len(b) < n+head+size+2 {
+			return nil, 0
+		}
+		n += head
+		args = append(args, string(b[n:n+size]))
+		n += size + 2
 	}
-	return args, len(b) - src.Len() - r.Buffered()
+	return args, n
+}
+
+// number reads a type byte, a length and CRLF; n is 0 when they are not there.
+func number(b []byte, kind byte) (value, n int) {
+	if len(b) == 0 || b[0] != kind {
+		return 0, 0
+	}
+	for n = 1; n < len(b) && b[n] >= '0' && b[n] <= '9'; n++ {
+		value = 10*value + int(b[n]-'0')
+	}
+	if n+1 >= len(b) || b[n] != '\r' || b[n+1] != '\n' {
+		return 0, 0
+	}
+	return value, n + 2
 }
 
 // helloReply is what Redis 7 answers to HELLO 2.
