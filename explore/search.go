@@ -45,7 +45,8 @@ type successor struct {
 type searcher struct {
 	*kit
 	symmetry bool
-	clients  int // locals in use
+	clients  int     // locals in use
+	who      []uint8 // program of each client
 	initial  state
 
 	seen    *visited
@@ -78,7 +79,7 @@ func (l *Lab) search(ctx context.Context, cfg Config, symmetry bool) (res *Resul
 	if err != nil {
 		return nil, err
 	}
-	s := &searcher{kit: newKit(cfg, w, programs), symmetry: symmetry, clients: len(who), seen: newVisited()}
+	s := &searcher{kit: newKit(cfg, w, programs), symmetry: symmetry, clients: len(who), who: who, seen: newVisited()}
 	if err := s.begin(who); err != nil {
 		return nil, err
 	}
