@@ -23,8 +23,6 @@ const (
 	lockLease = 10 * time.Second
 )
 
-func lockKey(sku string) string { return "lock:" + sku }
-
 // or gives the published setting where the configuration has none.
 func or(set, published time.Duration) time.Duration {
 	if set > 0 {
@@ -34,7 +32,10 @@ func or(set, published time.Duration) time.Duration {
 }
 
 // lock is the distributed lock around read, check, decrement.
-type lock struct{ hashStock }
+type lock struct {
+	hashStock
+	leased
+}
 
 func (lock) Name() string { return "lock" }
 

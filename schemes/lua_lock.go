@@ -28,6 +28,7 @@ const (
 type luaLock struct {
 	stringStock
 	orderTable
+	leased
 }
 
 func (luaLock) Name() string { return "lua-lock" }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	_ "embed"
+
+	"stockproof/model"
 )
 
 //go:embed schema.sql
@@ -29,16 +31,16 @@ func (orderTable) insert(ctx context.Context, db execer, req Request) error {
 }
 
 // Orders lists the durable orders of a SKU by request id.
-func (orderTable) Orders(ctx context.Context, env Env, sku string) ([]Order, error) {
+func (orderTable) Orders(ctx context.Context, env Env, sku string) ([]model.Order, error) {
 	rows, err := env.DB.QueryContext(ctx,
 		`SELECT request_id, qty FROM orders WHERE sku = $1 ORDER BY request_id`, sku)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var orders []Order
+	var orders []model.Order
 	for rows.Next() {
-		var o Order
+		var o model.Order
 		if err := rows.Scan(&o.Request, &o.Qty); err != nil {
 			return nil, err
 		}

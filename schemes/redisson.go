@@ -199,3 +199,11 @@ func (l *RedissonLock) Unlock(ctx context.Context) error {
 	}
 	return err
 }
+
+// leased is embedded by the schemes that take the SKU's lock.
+type leased struct{}
+
+func lockKey(sku string) string { return "lock:" + sku }
+
+// LeaseKeys is the lock of the SKU.
+func (leased) LeaseKeys(sku string) []string { return []string{lockKey(sku)} }

@@ -68,17 +68,17 @@ type Reader interface {
 // Auditor lists the durable orders of a SKU by request id. Only schemes that
 // write orders can be audited; it is what settles an unknown outcome.
 type Auditor interface {
-	Orders(ctx context.Context, env Env, sku string) ([]Order, error)
-}
-
-// Order is a durable promise to a buyer.
-type Order struct {
-	Request string
-	Qty     int64
+	Orders(ctx context.Context, env Env, sku string) ([]model.Order, error)
 }
 
 // Stores says which servers a scheme talks to.
 type Stores struct {
 	Redis bool
 	SQL   bool
+}
+
+// Leaser names the keys whose expiry ends a lease a client may have left
+// behind; a run is at rest only when none of them exists any more.
+type Leaser interface {
+	LeaseKeys(sku string) []string
 }

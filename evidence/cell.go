@@ -1,0 +1,145 @@
+// Package evidence turns runs and searches into verdicts a design review can
+// read, and compares them with what each scheme declares.
+package evidence
+
+import (
+	"cmp"
+	"slices"
+
+	"stockproof/faults"
+	"stockproof/model"
+	"stockproof/schemes"
+)
+
+// Verdict of a cell.
+type Verdict string
+
+// The verdicts. Inconclusive is never a pass.
+const (
+	Violated     Verdict = "violated"
+	Holds        Verdict = "holds"
+	Inconclusive Verdict = "inconclusive"
+	// NotApplicable: the property has no meaning for the scheme, such as
+	// order-mismatch where there are no orders. It is not a verdict about it.
+	NotApplicable Verdict = "not-applicable"
+)
+
+// Declared is what the scheme says of a cell.
+type Declared string
+
+// What a scheme may declare.
+const (
+	Promised Declared = "holds"
+	Weak     Declared = "violated"
+	// MayShow: declared broken, but the schedule that shows it needs more than
+	// this world places. Either verdict is as declared.
+	MayShow Declared = "may-show"
+)
+
+// Placements says how many places for a fault there were, and at how many it
+// was seen to take effect.
+type Placements struct {
+	Enumerated int `json:"enumerated"`
+	Fired      int `json:"fired"`
+}
+
+// Cell is one verdict: scheme × fault × workload × property in a world.
+type Cell struct {
+	Scheme        string         `json:"scheme"`
+	Fault         faults.Kind    `json:"fault"`
+	Workload      string         `json:"workload"`
+	Property      model.Property `json:"property"`
+	World         string         `json:"world"` // explore or live
+	ClientRetries string         `json:"client_retries"`
+	Verdict       Verdict        `json:"verdict"`
+	Declared      Declared       `json:"declared"`
+	// Reason says in words why a cell is violated or inconclusive.
+	Reason        string     `json:"reason,omitempty"`
+	Exhaustive    bool       `json:"exhaustive"`
+	Clients       int        `json:"clients"`
+	Stock         []int64    `json:"stock"` // units the searches or runs began with
+	MaxFaults     int        `json:"max_faults"`
+	Runs          int        `json:"runs,omitempty"`       // live
+	Executions    string     `json:"executions,omitempty"` // explore
+	States        uint64     `json:"states,omitempty"`
+	Placements    Placements `json:"placements"`
+	Witness       string     `json:"witness,omitempty"` // path below the output folder
+	Amount        int64      `json:"amount"`            // worst seen, in the property's unit
+	ConfirmedLive *bool      `json:"confirmed_live"`
+}
+
+// AsDeclared says whether the verdict is the declared one. Inconclusive is not.
+func (c Cell) AsDeclared() bool {
+	switch c.Verdict {
+	case NotApplicable:
+		return true
+	case Violated:
+		return c.Declared == Weak || c.Declared == MayShow
+	case Holds:
+		return c.Declared == Promised || c.Declared == MayShow
+	}
+	return false
+}
+
+// declared looks a cell up in the scheme's guarantees.
+func declared(e schemes.Entry, fault faults.Kind, workload, retries string, live bool) func(model.Property) Declared {
+	must, may := e.Guarantees.Declared(string(fault), workload, retries, live)
+	return func(p model.Property) Declared {
+		switch {
+		case must[p]:
+			return Weak
+		case may[p]:
+			return MayShow
+		}
+		return Promised
+	}
+}
+
+// Group is the cells of one scheme × fault × workload × retries × world.
+type Group struct {
+	Scheme   string
+	Fault    faults.Kind
+	Workload string
+	Retries  string
+	World    string
+}
+
+// GroupOf is the group a cell belongs to.
+func (c Cell) GroupOf() Group {
+	return Group{c.Scheme, c.Fault, c.Workload, c.ClientRetries, c.World}
+}
+
+// Groups lists the groups of cells, in their order.
+func Groups(cells []Cell) []Group {
+	var groups []Group
+	seen := map[Group]bool{}
+	for _, c := range cells {
+		if g := c.GroupOf(); !seen[g] {
+			seen[g] = true
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// Sort orders cells for reading: by scheme, then in the order of the lists of
+// faults, workloads and properties.
+func Sort(cells []Cell) {
+	kind, load, prop := map[faults.Kind]int{}, map[string]int{}, map[model.Property]int{}
+	for i, k := range faults.Kinds() {
+		kind[k.ID] = i
+	}
+	for i, w := range faults.Workloads() {
+		load[w.Name] = i
+	}
+	for i, p := range model.Properties() {
+		prop[p.ID] = i
+	}
+	slices.SortStableFunc(cells, func(a, b Cell) int {
+		return cmp.Or(
+			cmp.Compare(a.Scheme, b.Scheme), cmp.Compare(kind[a.Fault], kind[b.Fault]),
+			cmp.Compare(a.World, b.World), cmp.Compare(load[a.Workload], load[b.Workload]),
+			-cmp.Compare(a.ClientRetries, b.ClientRetries), // off before default
+			cmp.Compare(prop[a.Property], prop[b.Property]))
+	})
+}

@@ -1,0 +1,99 @@
+package evidence
+
+import (
+	"fmt"
+
+	"stockproof/faults"
+	"stockproof/live"
+	"stockproof/live/servers"
+	"stockproof/model"
+	"stockproof/schemes"
+)
+
+// FromLive judges the runs of one group, each placement of the fault one run.
+// A property is violated when any run broke it, and holds only when every run
+// evaluated and kept it and every placement was seen to fire.
+func FromLive(e schemes.Entry, fault faults.Kind, w faults.Workload, retries string, enumerated int, runs []*live.Run) []Cell {
+	says := declared(e, fault, w.Name, retries, true)
+	fired := 0
+	for _, r := range runs {
+		if r.Fired {
+			fired++
+		}
+	}
+	maxFaults := 1
+	if fault == faults.None {
+		maxFaults = 0
+	}
+	var cells []Cell
+	for _, p := range model.Properties() {
+		c := Cell{
+			Scheme: e.Scheme.Name(), Fault: fault, Workload: w.Name, Property: p.ID, World: "live",
+			ClientRetries: retries, Declared: says(p.ID), Clients: len(w.Clients), Stock: []int64{w.Stock},
+			MaxFaults: maxFaults, Runs: len(runs), Placements: Placements{enumerated, fired},
+		}
+		c.judge(e, runs)
+		cells = append(cells, c)
+	}
+	return cells
+}
+
+// judge fills verdict, amount, reason and witness from the runs.
+func (c *Cell) judge(e schemes.Entry, runs []*live.Run) {
+	confirmed := true
+	var doubt string
+	for _, r := range runs {
+		f := r.Finding(c.Property)
+		switch {
+		case f.Broken && r.Fired:
+			if c.Verdict != Violated || worse(f.Amount, c.Amount) {
+				c.Verdict, c.Amount = Violated, f.Amount
+				c.Reason = fmt.Sprintf("%s: %s", r.Case.Placement, f.Detail)
+				c.Witness = r.Case.HistoryPath()
+				c.ConfirmedLive = &confirmed
+			}
+		case !f.Evaluated:
+			doubt = fmt.Sprintf("%s: %s", r.Case.Placement, f.Detail)
+		case !r.Fired:
+			doubt = fmt.Sprintf("%s: the fault did not fire", r.Case.Placement)
+		}
+	}
+	switch {
+	case c.Verdict == Violated:
+	case c.Property == model.OrderMismatch && !writesOrders(e):
+		c.Verdict, c.Reason = NotApplicable, "the scheme writes no orders"
+	case len(runs) == 0 || c.Placements.Fired < c.Placements.Enumerated && doubt == "":
+		c.Verdict, c.Reason = Inconclusive, fmt.Sprintf("%d of %d placements fired", c.Placements.Fired, c.Placements.Enumerated)
+	case doubt != "":
+		c.Verdict, c.Reason = Inconclusive, doubt
+	default:
+		c.Verdict = Holds
+	}
+}
+
+// worse says whether amount a is further from zero than b.
+func worse(a, b int64) bool { return max(a, -a) > max(b, -b) }
+
+func writesOrders(e schemes.Entry) bool {
+	_, ok := e.Scheme.(schemes.Auditor)
+	return ok
+}
+
+// LiveBounds says what live verdicts rest on.
+func LiveBounds(backend servers.Backend, v servers.Versions, loads []faults.Workload) Bounds {
+	b := Bounds{
+		MaxFaults: 1, Worlds: []string{"live"}, Backend: string(backend),
+		Versions: []string{"redis " + v.Redis + " (" + v.RedisFrom + ")", "postgresql " + v.Postgres + " (" + v.PostgresFrom + ")"},
+		Assumptions: []string{
+			"live: clients arrive one after another; with fault none also one preemption at every step of every client, and all clients at once behind a barrier",
+			"live: one fault a run, at every step of every client of a fault-free run in turn; steps that only a contended run makes are not places",
+			"live: leases scaled to 300 ms and patience to 100 ms where a fault has to meet them; published leases elsewhere",
+			"holds rests on the runs made, not on a proof",
+		},
+	}
+	for _, w := range loads {
+		b.Clients = max(b.Clients, len(w.Clients))
+		b.Stock = append(b.Stock, w.Stock)
+	}
+	return b
+}

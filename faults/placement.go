@@ -1,0 +1,72 @@
+package faults
+
+import "fmt"
+
+// Order is how the clients of a run take turns apart from the fault.
+type Order string
+
+// The orders of a live run.
+const (
+	// InTurn: one client after the other, in the order of arrival.
+	InTurn Order = "in-turn"
+	// Preempted: the placement's client stands still after its step until all
+	// later clients are done. No time limit, no signal: only the order varies.
+	Preempted Order = "preempted"
+	// Barrier: all clients begin at once, and none goes on after its first
+	// step before every client has made it.
+	Barrier Order = "barrier"
+)
+
+// Placement is a fault at a place: client c, its n-th step, and, by its kind,
+// where on that step.
+//
+//	client-crash, client-pause: between the server's execution of the step and
+//	  the client's next instruction
+//	request-lost: before the server sees the step
+//	reply-lost: after the server executed it, before the client sees the reply
+type Placement struct {
+	Kind   Kind
+	Order  Order
+	Client int // from 0, in order of arrival; unused InTurn and at a Barrier
+	Step   int // from 1, the client's own count over all servers
+	// ThenCrash kills a paused client instead of letting it go on.
+	ThenCrash bool
+}
+
+func (p Placement) String() string {
+	at := fmt.Sprintf("client %s step %d", ClientName(p.Client), p.Step)
+	switch {
+	case p.Kind == None && p.Order == Preempted:
+		return at + " " + string(Preempted)
+	case p.Kind == None:
+		return string(p.Order)
+	case p.ThenCrash:
+		return fmt.Sprintf("%s at %s, then crash", p.Kind, at)
+	}
+	return fmt.Sprintf("%s at %s", p.Kind, at)
+}
+
+// Plan enumerates every placement of a kind. steps says how many steps each
+// client made in a fault-free run of the same workload in turn.
+//
+// With none, that is every single preemption (a client stands still after any
+// but its last step), one run without, and one behind a barrier. With every
+// other kind it is each step of each client.
+func Plan(kind Kind, steps []int) []Placement {
+	if kind == None {
+		plan := []Placement{{Kind: None, Order: InTurn}, {Kind: None, Order: Barrier}}
+		for c, n := range steps {
+			for i := 1; i < n; i++ {
+				plan = append(plan, Placement{Kind: None, Order: Preempted, Client: c, Step: i})
+			}
+		}
+		return plan
+	}
+	var plan []Placement
+	for c, n := range steps {
+		for i := 1; i <= n; i++ {
+			plan = append(plan, Placement{Kind: kind, Order: InTurn, Client: c, Step: i})
+		}
+	}
+	return plan
+}

@@ -1,0 +1,216 @@
+// Package histories records, stores and checks what the clients of a sale
+// were answered.
+package histories
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"stockproof/model"
+)
+
+// History is one SKU's sale.
+type History struct {
+	Name    string
+	SKU     string
+	Initial int64 // units
+	Ops     []model.Operation
+}
+
+// LineError says which line of a history file is bad, and why.
+type LineError struct {
+	File string
+	Line int // from 1
+	Err  error
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err) }
+func (e *LineError) Unwrap() error { return e.Err }
+
+type headerLine struct {
+	Name    string `json:"name,omitempty"`
+	SKU     string `json:"sku"`
+	Initial *int64 `json:"initial"`
+}
+
+type operationLine struct {
+	Client  *int          `json:"client"`
+	Op      model.Op      `json:"op"`
+	Qty     int64         `json:"qty"`
+	Call    *int64        `json:"call"`
+	Return  *int64        `json:"return"`
+	Outcome model.Outcome `json:"outcome"`
+	Value   *int64        `json:"value,omitempty"`
+	Request string        `json:"request,omitempty"`
+}
+
+// maxLine bounds one line of a history file, in bytes.
+const maxLine = 1 << 20
+
+// Decode reads a history in JSON Lines: a header, then one operation a line.
+// Blank lines are passed over. The error of a bad line is a *LineError; name
+// stands for the file in it.
+func Decode(r io.Reader, name string) (History, error) {
+	var h History
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 64*1024), maxLine)
+	n, header := 0, false
+	for lines.Scan() {
+		n++
+		text := bytes.TrimSpace(lines.Bytes())
+		if len(text) == 0 {
+			continue
+		}
+		var err error
+		if !header {
+			header = true
+			err = h.addHeader(text)
+		} else {
+			err = h.addOperation(text)
+		}
+		if err != nil {
+			return h, &LineError{name, n, err}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return h, &LineError{name, n + 1, err}
+	}
+	if !header {
+		return h, &LineError{name, n + 1, errors.New(`missing header {"name":…,"sku":…,"initial":n}`)}
+	}
+	return h, nil
+}
+
+// strict decodes one JSON value and nothing else.
+func strict(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("more than one JSON value in the line")
+	}
+	return nil
+}
+
+func (h *History) addHeader(text []byte) error {
+	var l headerLine
+	if err := strict(text, &l); err != nil {
+		return fmt.Errorf("header: %w", err)
+	}
+	switch {
+	case l.Initial == nil:
+		return errors.New(`header: "initial" is missing`)
+	case *l.Initial < 0:
+		return fmt.Errorf("header: initial units %d are negative", *l.Initial)
+	}
+	h.Name, h.SKU, h.Initial = l.Name, l.SKU, *l.Initial
+	return nil
+}
+
+// outcomesOf lists the answers an operation may have.
+var outcomesOf = map[model.Op][]model.Outcome{
+	model.Deduct:  {model.Sold, model.SoldOut, model.Busy, model.Failed, model.Unknown},
+	model.Restock: {model.OK, model.Busy, model.Failed, model.Unknown},
+	model.Read:    {model.Value, model.Failed, model.Unknown},
+}
+
+func (h *History) addOperation(text []byte) error {
+	var l operationLine
+	if err := strict(text, &l); err != nil {
+		return err
+	}
+	if l.Client == nil {
+		return errors.New(`"client" is missing`)
+	}
+	if l.Call == nil {
+		return errors.New(`"call" is missing`)
+	}
+	allowed, ok := outcomesOf[l.Op]
+	if !ok {
+		return fmt.Errorf("unknown op %q; there are deduct, restock, read", l.Op)
+	}
+	fits := false
+	for _, o := range allowed {
+		fits = fits || o == l.Outcome
+	}
+	o := model.Operation{
+		Client: *l.Client, Op: l.Op, Qty: l.Qty, Call: *l.Call,
+		Outcome: l.Outcome, Request: l.Request,
+	}
+	switch {
+	case !fits:
+		return fmt.Errorf("outcome %q does not fit op %q", string(l.Outcome), l.Op)
+	case l.Op != model.Read && l.Qty < 1:
+		return fmt.Errorf("qty %d: a %s has at least one unit", l.Qty, l.Op)
+	case l.Op == model.Read && l.Qty != 0:
+		return fmt.Errorf("qty %d: a read has none", l.Qty)
+	case (l.Outcome == model.Value) != (l.Value != nil):
+		return errors.New(`"value" belongs to the outcome value, and only to it`)
+	case l.Return == nil && l.Outcome != model.Unknown:
+		return fmt.Errorf("return is null, but the outcome is %q", string(l.Outcome))
+	case l.Return != nil && *l.Return < *l.Call:
+		return fmt.Errorf("return %d is before call %d", *l.Return, *l.Call)
+	}
+	if l.Return != nil {
+		o.Return = *l.Return
+	} else {
+		o.Open = true
+	}
+	if l.Value != nil {
+		o.Value = *l.Value
+	}
+	h.Ops = append(h.Ops, o)
+	return nil
+}
+
+// Encode writes the history in the form Decode reads.
+func (h History) Encode(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(headerLine{h.Name, h.SKU, &h.Initial}); err != nil {
+		return err
+	}
+	for _, o := range h.Ops {
+		l := operationLine{Client: &o.Client, Op: o.Op, Qty: o.Qty, Call: &o.Call, Outcome: o.Outcome, Request: o.Request}
+		if !o.Open {
+			l.Return = &o.Return
+		}
+		if o.Outcome == model.Value {
+			l.Value = &o.Value
+		}
+		if err := enc.Encode(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadFile reads a history file.
+func ReadFile(path string) (History, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return History{}, err
+	}
+	defer f.Close()
+	return Decode(f, path)
+}
+
+// WriteFile writes a history file, making its folder.
+func (h History) WriteFile(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	var buf bytes.Buffer
+	if err := h.Encode(&buf); err != nil {
+		return err
+	}
+	return os.WriteFile(path, buf.Bytes(), 0o644)
+}

@@ -1,0 +1,150 @@
+package clients
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver named "pgx"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"stockproof/model"
+	"stockproof/schemes"
+)
+
+// serve is the client process: it reads one order a line from standard input
+// and answers each with one line, until its parent closes the pipe or dies.
+func serve() int {
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 1<<20)
+	out := json.NewEncoder(os.Stdout)
+	var s session
+	defer s.close()
+	for in.Scan() {
+		var o order
+		if err := json.Unmarshal(in.Bytes(), &o); err != nil {
+			fmt.Fprintf(os.Stderr, "client: bad order: %v\n", err)
+			return 2
+		}
+		var a Answer
+		switch {
+		case o.Setup != nil:
+			if err := s.configure(*o.Setup); err != nil {
+				a.Err = err.Error()
+			}
+		case o.Op != nil:
+			a = s.run(*o.Op)
+		}
+		if err := out.Encode(a); err != nil {
+			return 1 // the parent is gone
+		}
+	}
+	return 0
+}
+
+// session is the scheme a client process serves, with its connections.
+type session struct {
+	scheme schemes.Scheme
+	env    schemes.Env
+}
+
+func (s *session) configure(setup Setup) error {
+	s.close()
+	entry, err := schemes.ByName(setup.Scheme)
+	if err != nil {
+		return err
+	}
+	env, err := Connect(setup)
+	if err != nil {
+		return err
+	}
+	s.scheme, s.env = entry.Scheme, env
+	return nil
+}
+
+// Connect opens the clients a scheme runs on, as its application would.
+func Connect(setup Setup) (schemes.Env, error) {
+	env := schemes.Env{Client: setup.Client, Config: setup.Times}
+	if setup.RedisAddr != "" {
+		opts := &redis.Options{
+			Addr: setup.RedisAddr,
+			// Hand-over notices of a managed service: nothing a sale needs.
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		}
+		if setup.Retries == "off" {
+			opts.MaxRetries = -1 // 0 would mean the default, 3
+		}
+		env.Redis = redis.NewClient(opts)
+	}
+	if setup.DSN != "" {
+		db, err := sql.Open("pgx", setup.DSN)
+		if err != nil {
+			return env, err
+		}
+		env.DB = db
+	}
+	return env, nil
+}
+
+// Disconnect closes what Connect opened.
+func Disconnect(env schemes.Env) {
+	if env.Redis != nil {
+		env.Redis.Close()
+	}
+	if env.DB != nil {
+		env.DB.Close()
+	}
+}
+
+func (s *session) close() {
+	Disconnect(s.env)
+	s.env = schemes.Env{}
+}
+
+func (s *session) run(op Operation) (a Answer) {
+	defer func() {
+		if r := recover(); r != nil {
+			// A scheme that panics has not said what it did.
+			fmt.Fprintf(os.Stderr, "client: scheme %s panicked: %v\n%s", s.scheme.Name(), r, debug.Stack())
+			a = Answer{Outcome: model.Unknown, Err: fmt.Sprintf("panic: %v", r)}
+		}
+	}()
+	return Do(context.Background(), s.scheme, s.env, op)
+}
+
+// Do runs one operation of a scheme.
+func Do(ctx context.Context, scheme schemes.Scheme, env schemes.Env, op Operation) Answer {
+	req := schemes.Request{SKU: op.SKU, Qty: op.Qty, ID: op.Request, Buyer: op.Buyer}
+	var a Answer
+	var err error
+	switch op.Op {
+	case model.Deduct:
+		a.Outcome, err = scheme.Deduct(ctx, env, req)
+	case model.Restock:
+		if r, ok := scheme.(schemes.Restocker); ok {
+			a.Outcome, err = r.Restock(ctx, env, req)
+		} else {
+			a.Outcome, err = model.Failed, fmt.Errorf("scheme %s has no restock", scheme.Name())
+		}
+	case model.Read:
+		if r, ok := scheme.(schemes.Reader); ok {
+			a.Outcome = model.Value
+			if a.Value, err = r.Read(ctx, env, op.SKU); err != nil {
+				a.Outcome = model.Failed // a read changes nothing
+			}
+		} else {
+			a.Outcome, err = model.Failed, fmt.Errorf("scheme %s has no read", scheme.Name())
+		}
+	default:
+		a.Outcome, err = model.Failed, fmt.Errorf("unknown operation %q", op.Op)
+	}
+	if err != nil {
+		a.Err = err.Error()
+	}
+	return a
+}

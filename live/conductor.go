@@ -1,0 +1,347 @@
+package live
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"stockproof/faults"
+	"stockproof/live/clients"
+	"stockproof/live/wire"
+)
+
+// Step is one line of a run's log: what a client asked a server, what it was
+// told, and what the counter was right after.
+type Step struct {
+	Client  int
+	N       int // the client's own count, from 1
+	Server  string
+	Command string
+	Reply   string      // empty when no reply came
+	Fault   faults.Kind // the fault placed on this step, if any
+	Counter *int64      // units; nil when it could not be read
+	Blocked bool        // the statement waited for another transaction's lock
+}
+
+// conductor is the gate of one run: it lets one step at a time through to the
+// stores, reads the counter after each, and applies the fault at its placement.
+//
+// Redis executes one command at a time anyway, so passing them one by one takes
+// no behaviour away, and reading the counter in between shows every value it
+// ever had. A PostgreSQL statement may block on another transaction; when the
+// server says that it does, the next step is let through.
+type conductor struct {
+	placement faults.Placement
+	clients   int
+	observe   func(context.Context) (int64, error) // reads the counter, past the proxies
+	blockers  *sql.DB                              // asks PostgreSQL who waits; nil without SQL
+	processes []*clients.Process
+
+	turn chan struct{} // holds one token while a step is at a store
+
+	mu        sync.Mutex
+	log       []Step
+	index     map[stepKey]int // into log
+	flying    map[stepKey]*flight
+	request   []string // by client: the request it is serving
+	last      *int64   // counter after the last step
+	lowest    *int64
+	unwatched error // why the counter could not be followed
+	taken     map[string]int64
+	fired     bool
+	failure   error // a fault that could not be applied
+
+	parked  chan struct{} // closed when the placement's client stands still
+	release chan struct{} // closed when it may go on
+	arrived map[int]bool  // clients that made their first step, for Barrier
+	barrier chan struct{} // closed when all did, or will not
+	idle    *sync.Cond    // nothing is flying
+}
+
+type stepKey struct{ client, n int }
+
+// flight is a step that was forwarded and has neither a reply nor an end yet.
+type flight struct {
+	step     wire.Step
+	hasTurn  bool
+	replied  bool
+	blocked  chan struct{} // closed when the server says it waits for a lock
+	returned chan struct{} // closed at its reply or end
+}
+
+func newConductor(p faults.Placement, procs []*clients.Process, observe func(context.Context) (int64, error), initial int64, blockers *sql.DB) *conductor {
+	c := &conductor{
+		placement: p, clients: len(procs), processes: procs, observe: observe, blockers: blockers,
+		turn: make(chan struct{}, 1), index: map[stepKey]int{}, flying: map[stepKey]*flight{},
+		request: make([]string, len(procs)), last: &initial, lowest: &initial, taken: map[string]int64{},
+		parked: make(chan struct{}), release: make(chan struct{}), barrier: make(chan struct{}), arrived: map[int]bool{},
+	}
+	c.idle = sync.NewCond(&c.mu)
+	return c
+}
+
+// serving notes which request a client's next steps belong to.
+func (c *conductor) serving(client int, request string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.request[client] = request
+}
+
+// here says whether the placement is at this step.
+func (c *conductor) here(s wire.Step) bool {
+	p := c.placement
+	return s.Client == p.Client && s.N == p.Step && (p.Kind != faults.None || p.Order == faults.Preempted)
+}
+
+// note appends the step to the log; call it with mu held.
+func (c *conductor) note(s wire.Step) {
+	c.index[stepKey{s.Client, s.N}] = len(c.log)
+	c.log = append(c.log, Step{Client: s.Client, N: s.N, Server: string(s.Server), Command: s.Text()})
+}
+
+func (c *conductor) logged(s wire.Step) *Step { return &c.log[c.index[stepKey{s.Client, s.N}]] }
+
+// Request holds the step until it is its turn.
+func (c *conductor) Request(ctx context.Context, s wire.Step) wire.RequestAction {
+	if c.here(s) && c.placement.Kind == faults.RequestLost {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.note(s)
+		c.logged(s).Fault = faults.RequestLost
+		c.fired = true
+		return wire.Lose
+	}
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return wire.Lose // its client is dead, or the run is over
+	}
+	f := &flight{step: s, hasTurn: true, blocked: make(chan struct{}), returned: make(chan struct{})}
+	c.mu.Lock()
+	c.note(s)
+	c.flying[stepKey{s.Client, s.N}] = f
+	c.mu.Unlock()
+	if s.Server == wire.Postgres && c.blockers != nil {
+		go c.watchBlocked(f)
+	}
+	return wire.Forward
+}
+
+// watchBlocked gives the turn away when PostgreSQL says that the statement
+// waits for a lock, because only another client's step can end that.
+func (c *conductor) watchBlocked(f *flight) {
+	ticker := time.NewTicker(2 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-f.returned:
+			return
+		case <-ticker.C:
+		}
+		var waits bool
+		err := c.blockers.QueryRow(
+			`SELECT count(*) > 0 FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'`,
+			f.step.BackendPID).Scan(&waits)
+		if err != nil {
+			c.fail(fmt.Errorf("ask who waits: %w", err))
+			return
+		}
+		if waits {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if !f.replied { // otherwise the news is old
+				c.logged(f.step).Blocked = true
+				c.giveTurn(f)
+				close(f.blocked)
+			}
+			return
+		}
+	}
+}
+
+// giveTurn lets the next step through; call it with mu held.
+func (c *conductor) giveTurn(f *flight) {
+	if f.hasTurn {
+		f.hasTurn = false
+		<-c.turn
+	}
+}
+
+// land ends a flight; call it with mu held.
+func (c *conductor) land(s wire.Step) *flight {
+	key := stepKey{s.Client, s.N}
+	f := c.flying[key]
+	if f == nil {
+		return nil
+	}
+	delete(c.flying, key)
+	close(f.returned)
+	if len(c.flying) == 0 {
+		c.idle.Broadcast()
+	}
+	return f
+}
+
+// Reply reads the counter, logs the step, and applies the fault placed here.
+func (c *conductor) Reply(ctx context.Context, s wire.Step, r wire.Reply) wire.ReplyAction {
+	c.mu.Lock()
+	f := c.flying[stepKey{s.Client, s.N}]
+	mine := f != nil && f.hasTurn
+	if f != nil {
+		f.replied = true
+	}
+	c.mu.Unlock()
+	if f == nil {
+		return wire.Deliver
+	}
+	if !mine { // it was blocked and gave its turn away
+		c.turn <- struct{}{}
+		c.mu.Lock()
+		f.hasTurn = true
+		c.mu.Unlock()
+	}
+	units, err := c.observe(context.WithoutCancel(ctx))
+	c.mu.Lock()
+	entry := c.logged(s)
+	entry.Reply = r.Text
+	c.seen(s, entry, units, err)
+	c.land(s)
+	c.giveTurn(f)
+	here := c.here(s)
+	if here && c.placement.Kind != faults.None {
+		entry.Fault = c.placement.Kind
+	}
+	c.mu.Unlock()
+	if here {
+		return c.apply(ctx, s)
+	}
+	if c.placement.Order == faults.Barrier && s.N == 1 {
+		c.meet(ctx, s.Client)
+	}
+	return wire.Deliver
+}
+
+// seen takes an observation of the counter into account; call it with mu held.
+func (c *conductor) seen(s wire.Step, entry *Step, units int64, err error) {
+	if err != nil {
+		c.unwatched, c.last = err, nil
+		return
+	}
+	entry.Counter = &units
+	if c.lowest == nil || units < *c.lowest {
+		c.lowest = &units
+	}
+	if c.last != nil {
+		c.taken[c.request[s.Client]] += *c.last - units
+	}
+	c.last = &units
+}
+
+// apply puts the fault into effect before the client sees a byte of the reply.
+func (c *conductor) apply(ctx context.Context, s wire.Step) wire.ReplyAction {
+	proc := c.processes[s.Client]
+	switch c.placement.Kind {
+	case faults.ClientCrash:
+		proc.Kill() // returns when it is gone
+		c.fire()
+		return wire.LoseReply
+	case faults.ClientPause, faults.ClientPauseShort:
+		if err := proc.Stop(); err != nil { // returns when it stands still
+			c.fail(err)
+			return wire.Deliver
+		}
+		c.fire()
+		close(c.parked)
+	case faults.ReplyLost:
+		c.fire()
+		return wire.LoseReply
+	case faults.None: // preempted
+		c.fire()
+		close(c.parked)
+		select {
+		case <-c.release:
+		case <-ctx.Done():
+		}
+	}
+	return wire.Deliver
+}
+
+func (c *conductor) fire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fired = true
+}
+
+func (c *conductor) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failure = errors.Join(c.failure, err)
+}
+
+// meet holds a client after its first step until every client made it.
+func (c *conductor) meet(ctx context.Context, client int) {
+	c.arrive(client, true)
+	select {
+	case <-c.barrier:
+	case <-ctx.Done():
+	}
+}
+
+// arrive counts a client at the barrier. One that ends without a step must not
+// keep the others waiting, but then the barrier did not do what it is for.
+func (c *conductor) arrive(client int, stepped bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.arrived[client]; known {
+		return
+	}
+	c.arrived[client] = stepped
+	if len(c.arrived) < c.clients {
+		return
+	}
+	c.fired = c.placement.Order == faults.Barrier
+	for _, stepped := range c.arrived {
+		c.fired = c.fired && stepped
+	}
+	close(c.barrier)
+}
+
+// Gone ends the flight of a step whose reply will not be delivered.
+func (c *conductor) Gone(s wire.Step, _ error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f := c.land(s); f != nil {
+		c.giveTurn(f)
+	}
+}
+
+// blockedNow is closed when the client's present statement waits for a lock,
+// nil when it has none at the server.
+func (c *conductor) blockedNow(client int) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, f := range c.flying {
+		if key.client == client {
+			return f.blocked
+		}
+	}
+	return nil
+}
+
+// rest waits until no step is on its way to or at a store.
+func (c *conductor) rest() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.flying) > 0 {
+		c.idle.Wait()
+	}
+}
+
+// mayDie says whether the fault of this run ends the client's process.
+func (c *conductor) mayDie(client int) bool {
+	p := c.placement
+	return client == p.Client && (p.Kind == faults.ClientCrash || p.ThenCrash)
+}

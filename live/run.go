@@ -1,0 +1,474 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"stockproof/faults"
+	"stockproof/histories"
+	"stockproof/live/clients"
+	"stockproof/live/wire"
+	"stockproof/model"
+	"stockproof/schemes"
+)
+
+// Case is one run to make.
+type Case struct {
+	Entry     schemes.Entry
+	Workload  faults.Workload
+	Retries   string // of go-redis: "off" or "default"
+	Placement faults.Placement
+}
+
+// Name identifies the case in file names.
+func (c Case) Name() string {
+	p := c.Placement
+	name := fmt.Sprintf("%s.%s.%s.retries-%s", c.Entry.Scheme.Name(), p.Kind, c.Workload.Name, c.Retries)
+	if p.Step > 0 {
+		name += fmt.Sprintf(".%s%d", faults.ClientName(p.Client), p.Step)
+	} else {
+		name += "." + string(p.Order)
+	}
+	if p.ThenCrash {
+		name += ".then-crash"
+	}
+	return name
+}
+
+// Run is what happened.
+type Run struct {
+	Case     Case
+	History  histories.History // as recorded: doubts are open
+	Settled  histories.History // doubts decided from the orders, where there are any
+	Decided  int               // how many
+	Open     int               // unknowns that stayed
+	Steps    []Step
+	Fired    bool // the fault, or the order, took effect
+	Findings []model.Finding
+	Checked  histories.Checked
+	Rest     model.Rest
+	Notes    []string // errors the scheme reported, by request
+	Elapsed  time.Duration
+}
+
+// Outcome is what a request was answered; Unknown when it was not.
+func (r *Run) Outcome(request string) model.Outcome {
+	for _, o := range r.History.Ops {
+		if o.Request == request {
+			return o.Outcome
+		}
+	}
+	return model.Unknown
+}
+
+// Finding is what the run says of a property.
+func (r *Run) Finding(p model.Property) model.Finding {
+	for _, f := range r.Findings {
+		if f.Property == p {
+			return f
+		}
+	}
+	return model.Finding{Property: p, Detail: "not looked at"}
+}
+
+// StepsBy is how many steps a client made.
+func (r *Run) StepsBy(client int) int {
+	n := 0
+	for _, s := range r.Steps {
+		if s.Client == client {
+			n++
+		}
+	}
+	return n
+}
+
+// Times a live run uses instead of the published ones.
+const (
+	// shortLease is a lease that a run can wait for. Nothing but the fault
+	// itself may outlast it, so it is only used where a fault leaves a lock
+	// behind or must outlast it.
+	shortLease = 300 * time.Millisecond
+	// lockPatience is how long a client waits for a lock: shorter than
+	// shortLease, so that a client that meets a dead holder's lock gives up.
+	lockPatience = 100 * time.Millisecond
+	lockRetry    = 50 * time.Millisecond
+	// runLimit bounds a run; a run that meets it is an error, never a verdict.
+	runLimit = 60 * time.Second
+	// checkLimit bounds porcupine on one history.
+	checkLimit = 10 * time.Second
+)
+
+// times of a run. A run without a fault, or with a pause that must stay
+// shorter than the lease, keeps the published lease of 10 s and more: on a
+// busy machine nothing else keeps a lease from ending by itself.
+func times(kind faults.Kind) schemes.Config {
+	t := schemes.Config{Wait: lockPatience, Retry: lockRetry}
+	switch kind {
+	case faults.None, faults.ClientPauseShort:
+	default:
+		t.Lease = shortLease
+	}
+	return t
+}
+
+// stage is a run under way.
+type stage struct {
+	world     *World
+	c         Case
+	sku       string
+	env       schemes.Env // the observer's
+	rec       *histories.Recorder
+	conductor *conductor
+	procs     []*clients.Process
+	proxies   []*wire.Proxy
+	done      []chan struct{} // by client: closed when its program ended
+	errs      chan error
+	notes     chan string
+}
+
+// Run makes one run. An error means that the run says nothing: a server died,
+// a fault could not be applied, the time was over.
+func (w *World) Run(ctx context.Context, c Case) (run *Run, err error) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, runLimit, fmt.Errorf("run %s: not done after %s", c.Name(), runLimit))
+	defer cancel()
+	n := w.runs.Add(1)
+	s := &stage{
+		world: w, c: c, sku: fmt.Sprintf("%s-%d", w.prefix, n), env: w.env(times(c.Placement.Kind)),
+		errs: make(chan error, len(c.Workload.Clients)), notes: make(chan string, 64),
+	}
+	defer func() {
+		s.close()
+		if err != nil {
+			err = fmt.Errorf("run %s: %w", c.Name(), errors.Join(err, context.Cause(ctx), w.Servers.Alive()))
+		}
+	}()
+	if err := s.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.perform(ctx); err != nil {
+		return nil, err
+	}
+	run, err = s.judge(ctx)
+	if run != nil {
+		run.Elapsed = time.Since(began)
+	}
+	return run, err
+}
+
+// prepare loads the stock and puts every client behind its proxies.
+func (s *stage) prepare(ctx context.Context) error {
+	loader, ok := s.c.Entry.Scheme.(schemes.Loader)
+	if !ok {
+		return fmt.Errorf("scheme %s cannot load a stock", s.c.Entry.Scheme.Name())
+	}
+	reader, ok := s.c.Entry.Scheme.(schemes.Reader)
+	if !ok {
+		return fmt.Errorf("scheme %s cannot read its stock", s.c.Entry.Scheme.Name())
+	}
+	if err := loader.Load(ctx, s.env, s.sku, s.c.Workload.Stock); err != nil {
+		return fmt.Errorf("load stock: %w", err)
+	}
+	for range s.c.Workload.Clients {
+		proc, err := s.world.pool.Get()
+		if err != nil {
+			return err
+		}
+		s.procs = append(s.procs, proc)
+		s.done = append(s.done, make(chan struct{}))
+	}
+	observe := func(ctx context.Context) (int64, error) { return reader.Read(ctx, s.env, s.sku) }
+	blockers := s.world.db()
+	if !s.c.Entry.Stores.SQL {
+		blockers = nil
+	}
+	s.conductor = newConductor(s.c.Placement, s.procs, observe, s.c.Workload.Stock, blockers)
+	for i, proc := range s.procs {
+		setup := clients.Setup{
+			Scheme: s.c.Entry.Scheme.Name(), Client: fmt.Sprintf("%s-%s", faults.ClientName(i), s.sku),
+			Retries: s.c.Retries, Times: times(s.c.Placement.Kind),
+		}
+		counter := new(wire.Counter)
+		if s.c.Entry.Stores.Redis {
+			p, err := s.listen(wire.Redis, s.world.Servers.RedisAddr, i, counter)
+			if err != nil {
+				return err
+			}
+			setup.RedisAddr = p.Addr()
+		}
+		if s.c.Entry.Stores.SQL {
+			p, err := s.listen(wire.Postgres, s.world.Servers.PostgresAddr, i, counter)
+			if err != nil {
+				return err
+			}
+			if setup.DSN, err = s.world.dsnAt(p.Addr()); err != nil {
+				return err
+			}
+		}
+		if err := proc.Configure(ctx, setup); err != nil {
+			return err
+		}
+	}
+	s.rec = histories.NewRecorder(s.c.Name(), s.sku, s.c.Workload.Stock)
+	return nil
+}
+
+func (s *stage) listen(server wire.Server, upstream string, client int, counter *wire.Counter) (*wire.Proxy, error) {
+	p, err := wire.Listen(wire.Config{Server: server, Upstream: upstream, Client: client, Counter: counter, Gate: s.conductor})
+	if err != nil {
+		return nil, fmt.Errorf("proxy for client %s: %w", faults.ClientName(client), err)
+	}
+	s.proxies = append(s.proxies, p)
+	return p, nil
+}
+
+// request ids carry the SKU: the order number is unique over all runs.
+func (s *stage) requestID(client, op int) string {
+	return faults.RequestID(client, op) + "@" + s.sku
+}
+
+// begin runs a client's program in the background.
+func (s *stage) begin(ctx context.Context, client int) {
+	go func() {
+		defer close(s.done[client])
+		defer s.conductor.arrive(client, false)
+		for i, call := range s.c.Workload.Clients[client] {
+			id := s.requestID(client, i)
+			s.conductor.serving(client, id)
+			handle := s.rec.Call(client, call.Op, call.Qty, id)
+			a, err := s.procs[client].Run(ctx, clients.Operation{
+				Op: call.Op, SKU: s.sku, Qty: call.Qty, Request: id, Buyer: faults.ClientName(client),
+			})
+			if errors.Is(err, clients.ErrGone) && s.conductor.mayDie(client) {
+				return // the operation stays an open unknown
+			}
+			if err != nil {
+				s.errs <- fmt.Errorf("client %s: %w", faults.ClientName(client), err)
+				return
+			}
+			s.rec.Return(handle, a.Outcome, a.Value)
+			if a.Err != "" {
+				s.notes <- fmt.Sprintf("%s: %s (%s)", faults.RequestID(client, i), a.Outcome, a.Err)
+			}
+		}
+	}()
+}
+
+// settleDown waits until the client's program ended, it stands still at the
+// placement, or its statement waits for somebody else's lock.
+func (s *stage) settleDown(ctx context.Context, client int) error {
+	parked := s.conductor.parked
+	if client != s.c.Placement.Client {
+		parked = nil
+	}
+	ticker := time.NewTicker(2 * time.Millisecond) // to notice a new statement
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.done[client]:
+			return nil
+		case <-parked:
+			return nil
+		case <-s.conductor.blockedNow(client):
+			return nil
+		case <-ticker.C:
+		case err := <-s.errs:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// perform lets the clients take their turns around the fault.
+func (s *stage) perform(ctx context.Context) error {
+	p := s.c.Placement
+	if p.Order == faults.Barrier {
+		for i := range s.procs {
+			s.begin(ctx, i)
+		}
+		return s.finish(ctx)
+	}
+	for i := range s.procs {
+		s.begin(ctx, i)
+		if err := s.settleDown(ctx, i); err != nil {
+			return err
+		}
+		// The next client arrives at once and meets what the fault left behind,
+		// a lock for example; who comes after it finds every lease over. After a
+		// long pause already the next one does.
+		long := p.Kind == faults.ClientPause && i == p.Client
+		after := p.Kind != faults.None && p.Kind != faults.ClientPause && p.Kind != faults.ClientPauseShort && i == p.Client+1
+		if long || after {
+			if err := s.leasesOver(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	select {
+	case <-s.conductor.parked:
+		if err := s.resume(); err != nil {
+			return err
+		}
+	default:
+	}
+	return s.finish(ctx)
+}
+
+// resume ends what holds the placement's client.
+func (s *stage) resume() error {
+	proc := s.procs[s.c.Placement.Client]
+	switch {
+	case s.c.Placement.ThenCrash:
+		proc.Kill()
+		return nil
+	case s.c.Placement.Kind == faults.None:
+		close(s.conductor.release)
+		return nil
+	}
+	return proc.Continue()
+}
+
+// finish waits until every program ended and nothing is in flight or leased.
+func (s *stage) finish(ctx context.Context) error {
+	for _, done := range s.done {
+		select {
+		case <-done:
+		case err := <-s.errs:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	select {
+	case err := <-s.errs:
+		return err
+	default:
+	}
+	s.conductor.rest()
+	return s.leasesOver(ctx)
+}
+
+// leasesOver lets time pass until no lease of this SKU is left.
+func (s *stage) leasesOver(ctx context.Context) error {
+	leased, ok := s.c.Entry.Scheme.(schemes.Leaser)
+	if !ok {
+		return nil
+	}
+	for _, key := range leased.LeaseKeys(s.sku) {
+		for {
+			left, err := s.env.Redis.PTTL(ctx, key).Result()
+			if err != nil {
+				return fmt.Errorf("lease of %s: %w", key, err)
+			}
+			if left == -2 { // there is no such key
+				break
+			}
+			if left == -1 {
+				return fmt.Errorf("lease of %s: it never ends", key)
+			}
+			select {
+			case <-time.After(max(left, time.Millisecond)):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
+}
+
+// judge reads what is left at rest and evaluates every property.
+func (s *stage) judge(ctx context.Context) (*Run, error) {
+	run := &Run{Case: s.c, History: s.rec.History()}
+	c := s.conductor
+	c.mu.Lock()
+	run.Steps, run.Fired = c.log, c.fired || s.c.Placement.Kind == faults.None && s.c.Placement.Order == faults.InTurn
+	failure, unwatched := c.failure, c.unwatched
+	run.Rest = model.Rest{Initial: s.c.Workload.Stock}
+	if unwatched == nil {
+		run.Rest.Lowest, run.Rest.Taken = c.lowest, c.taken
+	}
+	c.mu.Unlock()
+	if failure != nil {
+		return run, failure
+	}
+	for i := range run.Steps {
+		run.Steps[i].Command = s.anonymous(run.Steps[i].Command)
+		run.Steps[i].Reply = s.anonymous(run.Steps[i].Reply)
+	}
+	close(s.notes)
+	for n := range s.notes {
+		run.Notes = append(run.Notes, s.anonymous(n))
+	}
+	left, err := s.c.Entry.Scheme.(schemes.Reader).Read(ctx, s.env, s.sku)
+	switch {
+	case errors.Is(err, schemes.ErrNoStock): // known: there is none to read
+	case err != nil:
+		return run, fmt.Errorf("read the counter at rest: %w", err)
+	default:
+		run.Rest.Counter = &left
+	}
+	run.Settled = run.History
+	if auditor, ok := s.c.Entry.Scheme.(schemes.Auditor); ok {
+		orders, err := auditor.Orders(ctx, s.env, s.sku)
+		if err != nil {
+			return run, fmt.Errorf("audit the orders: %w", err)
+		}
+		run.Rest.Orders = &orders
+		run.Settled.Ops, run.Decided = model.Settle(run.History.Ops, orders, s.rec.Now())
+	}
+	for _, o := range run.Settled.Ops {
+		if o.Open {
+			run.Open++
+		}
+	}
+	probe := clients.Do(ctx, s.c.Entry.Scheme, s.env, clients.Operation{
+		Op: model.Deduct, SKU: s.sku, Qty: 1, Request: "probe@" + s.sku, Buyer: "probe",
+	})
+	run.Rest.Probe = &probe.Outcome
+	run.Findings = model.Laws(run.Settled.Ops, run.Rest)
+	return run, nil
+}
+
+// anonymous replaces the SKU of the run by one that reads the same every time.
+func (s *stage) anonymous(text string) string {
+	return strings.ReplaceAll(text, s.sku, "1001")
+}
+
+// close ends the proxies and hands the processes back.
+func (s *stage) close() {
+	for _, proc := range s.procs {
+		select {
+		case <-proc.Gone():
+			proc.Kill()
+		default:
+			if s.idle(proc) {
+				s.world.pool.Put(proc)
+			} else {
+				proc.Kill()
+			}
+		}
+	}
+	for _, p := range s.proxies {
+		// Its connections are of no use any more, whatever it says.
+		_ = p.Close()
+	}
+}
+
+// idle says whether the process answered everything it was asked.
+func (s *stage) idle(proc *clients.Process) bool {
+	for i, p := range s.procs {
+		if p == proc {
+			select {
+			case <-s.done[i]:
+				return true
+			default:
+				return false
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,77 @@
+// Package live runs sales on real servers: client processes behind wire-aware
+// proxies, a fault at an exact step, and the laws evaluated at rest.
+package live
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"sync/atomic"
+
+	"stockproof/live/clients"
+	"stockproof/live/servers"
+	"stockproof/schemes"
+)
+
+// World is a set of running servers and client processes. Runs in it may go on
+// at the same time: each has a SKU, and so keys, rows and channels, of its own.
+type World struct {
+	Servers *servers.Set
+
+	pool   *clients.Pool
+	direct schemes.Env // past the proxies: load, observe, audit, probe
+	runs   atomic.Int64
+	prefix string
+}
+
+// Open starts the servers of a backend and a few client processes.
+func Open(ctx context.Context, backend servers.Backend) (*World, error) {
+	set, err := servers.Start(ctx, backend)
+	if err != nil {
+		return nil, err
+	}
+	w := &World{Servers: set, prefix: fmt.Sprintf("%x", os.Getpid())}
+	w.direct, err = clients.Connect(clients.Setup{
+		Client: "stockproof-observer", RedisAddr: set.RedisAddr, DSN: set.PostgresDSN(""), Retries: "off",
+	})
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	if _, err := w.direct.DB.ExecContext(ctx, schemes.Schema()); err != nil {
+		return nil, errors.Join(fmt.Errorf("create tables: %w", err), w.Close())
+	}
+	w.pool = clients.NewPool(set.Reaper, 4)
+	return w, nil
+}
+
+// Close ends everything Open started. It may be called more than once.
+func (w *World) Close() error {
+	if w.pool != nil {
+		w.pool.Close()
+	}
+	clients.Disconnect(w.direct)
+	w.direct = schemes.Env{}
+	return w.Servers.Close()
+}
+
+// env is the observer's environment for one scheme's run.
+func (w *World) env(times schemes.Config) schemes.Env {
+	env := w.direct
+	env.Config = times
+	return env
+}
+
+func (w *World) db() *sql.DB { return w.direct.DB }
+
+// dsnAt is the DSN of the database as seen through a proxy.
+func (w *World) dsnAt(proxy string) (string, error) {
+	u, err := url.Parse(w.Servers.PostgresDSN(""))
+	if err != nil {
+		return "", fmt.Errorf("address of the database: %w", err)
+	}
+	u.Host = proxy
+	return u.String(), nil
+}
