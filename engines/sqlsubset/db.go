@@ -519,3 +519,12 @@ func (db *DB) Table(name string) (columns []string, rows [][]any, err error) {
 	}
 	return columns, rows, nil
 }
+
+// Tables lists the names of the tables in the order they were created.
+func (db *DB) Tables() []string {
+	var out []string
+	for _, t := range db.schema.tables {
+		out = append(out, t.name)
+	}
+	return out
+}
