@@ -135,9 +135,6 @@ func (b *binder) items(p *plan, st *Statement) error {
 		if name == "" {
 			name = map[op]string{opColumn: it.e.name, opCount: "count", opSum: "sum", opCoalesce: "coalesce"}[it.e.op]
 		}
-		if it.e.op == opConst && it.e.lit == typBool && name == "" {
-			name = "bool"
-		}
 		if name == "" {
 			name = "?column?"
 		}

@@ -82,8 +82,8 @@ func (r *row) latest() []value {
 }
 
 // visible is the version in a snapshot that session s takes now; nil for none.
-func (r *row) visible(s int) []value {
-	if r.holder == s {
+func (db *DB) visible(s int, r *row) []value {
+	if r.holder == s || db.mut == mutDirtyRead {
 		return r.latest()
 	}
 	return r.committed
@@ -114,14 +114,14 @@ type waiting struct {
 type mutant uint8
 
 const (
-	sound              mutant = iota
-	mutDropLock               // a failed re-check gives the lock back
-	mutNoRecheck              // WHERE is not evaluated again after a wait
-	mutReselect               // a statement that waited chooses its rows again
-	mutOneWaiter              // only the lowest session number may go on
-	mutKeepLocks              // a failed statement keeps its transaction's locks
-	mutInsertNoWait           // INSERT takes an uncommitted key for a committed one
-	mutSnapshotVersion        // a statement that waited computes on the version it chose
+	sound           mutant = iota
+	mutDropLock            // a failed re-check gives the lock back
+	mutNoRecheck           // WHERE is not evaluated again after a wait
+	mutReselect            // a statement that waited chooses its rows again
+	mutOneWaiter           // only the lowest session number may go on
+	mutKeepLocks           // a failed statement keeps its transaction's locks
+	mutInsertNoWait        // INSERT takes an uncommitted key for a committed one
+	mutDirtyRead           // a snapshot shows uncommitted rows
 )
 
 // NewDB is an empty database.
@@ -453,10 +453,12 @@ func (db *DB) Kill(session int) Reply {
 
 // Disconnect ends a session whose connection the server knows to be gone: its
 // transaction is rolled back, its locks are released, a waiting statement is
-// given up.
+// given up. This is what pgx brings about when it loses a connection, or its
+// context ends, while a statement waits: it sends a cancel request from a new
+// connection.
 //
-// A client that dies while its statement is blocked is not noticed by a
-// PostgreSQL server with default settings: use Abandon for that.
+// A client that dies while its statement is blocked sends none, and a
+// PostgreSQL server with default settings does not notice: use Abandon for that.
 func (db *DB) Disconnect(session int) {
 	if _, ok := db.find(session); ok {
 		db.hangUp(session)

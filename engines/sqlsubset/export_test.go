@@ -8,7 +8,7 @@ var Mutants = map[string]mutant{
 	"waiters go on in the order of their numbers":       mutOneWaiter,
 	"a failed statement keeps its locks until ROLLBACK": mutKeepLocks,
 	"INSERT does not wait for an uncommitted key":       mutInsertNoWait,
-	"a waiter computes on the version it chose":         mutSnapshotVersion,
+	"a snapshot shows uncommitted rows":                 mutDirtyRead,
 }
 
 // Break makes a DB behave as a mutant; its clones inherit it.

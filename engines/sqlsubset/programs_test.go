@@ -105,7 +105,7 @@ var programSets = []programSet{
 		{do("INSERT INTO goods VALUES ('a', 1, 1) ON CONFLICT DO NOTHING RETURNING *"), do("INSERT INTO goods VALUES ('a', 1, 2)")}}},
 	{name: "RETURNING after a wait", setup: oneOfEach, sessions: [][]fidelity.Step{
 		{begin, do("UPDATE goods SET stock = stock * 3 WHERE sku = 'a' RETURNING stock"), commit},
-		{do("UPDATE goods SET stock = stock - 1, version = version + 1 WHERE sku = $1 AND stock > $2 RETURNING stock, version, stock + version AS both", "a", 0)},
+		{do("UPDATE goods SET stock = stock - 1, version = version + 1 WHERE sku = $1 AND stock > $2 RETURNING stock, version, stock + version AS total", "a", 0)},
 		{do("SELECT count(*), sum(stock), coalesce(sum(version), 0) FROM goods")}}},
 	{name: "rows are chosen on the snapshot", setup: oneOfEach, sessions: [][]fidelity.Step{
 		{begin, do(condTake, 1, "a"), do("UPDATE goods SET stock = 2, version = 7 WHERE sku = 'b'"), commit},

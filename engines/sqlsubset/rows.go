@@ -10,7 +10,7 @@ func (db *DB) read(session int, w *waiting) error {
 	e := env{args: w.args}
 	var rows [][]value
 	for i := range db.tables[w.plan.tabIndex] {
-		v := db.tables[w.plan.tabIndex][i].visible(session)
+		v := db.visible(session, &db.tables[w.plan.tabIndex][i])
 		if v == nil {
 			continue
 		}
@@ -81,7 +81,7 @@ func (db *DB) choose(session int, w *waiting) error {
 	e := env{args: w.args}
 	var chosen []*row
 	for i := range rows {
-		if e.row = rows[i].visible(session); e.row == nil {
+		if e.row = db.visible(session, &rows[i]); e.row == nil {
 			continue
 		}
 		ok, err := w.plan.where.holds(&e)
@@ -92,7 +92,7 @@ func (db *DB) choose(session int, w *waiting) error {
 			chosen = append(chosen, &rows[i])
 		}
 	}
-	byOrder := func(a, b *row) int { return compareRows(w.plan.order, a.visible(session), b.visible(session)) }
+	byOrder := func(a, b *row) int { return compareRows(w.plan.order, db.visible(session, a), db.visible(session, b)) }
 	slices.SortStableFunc(chosen, byOrder)
 	mustWait, tie := false, false
 	for i, r := range chosen {

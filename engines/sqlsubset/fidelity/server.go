@@ -49,7 +49,8 @@ type backend struct {
 	conn   *pgx.Conn
 	pid    uint32
 	flying bool // a statement was sent and has not answered
-	gone   bool // the connection was cut while the statement flew
+	gone   bool // the client's side was closed while the statement flew
+	read   bool // gone, and our own reader has come to its end
 }
 
 type arrival struct {
@@ -86,6 +87,12 @@ func (s *Server) Close(ctx context.Context) error {
 // transaction. Tables are made anew only when ddl differs from the last one.
 func (s *Server) Reset(ctx context.Context, ddl string, tables, setup []string) error {
 	remake := ddl != s.ddl
+	for _, b := range s.sessions {
+		if !b.flying && !b.conn.IsClosed() && b.conn.PgConn().TxStatus() != 'I' {
+			// A failure shows in the connection's state, which is looked at next.
+			_, _ = b.conn.Exec(ctx, "ROLLBACK")
+		}
+	}
 	err := s.endSessions(ctx, func(b *backend) bool {
 		return remake || b.flying || b.gone || b.conn.IsClosed() || b.conn.PgConn().TxStatus() != 'I'
 	})
@@ -117,15 +124,16 @@ func (s *Server) endSessions(ctx context.Context, match func(*backend) bool) err
 		if !match(b) {
 			continue
 		}
+		if b.read {
+			b.flying = false
+		}
 		if _, err := s.monitor.Exec(ctx, "SELECT pg_terminate_backend($1)", int32(b.pid)); err != nil {
 			return fmt.Errorf("fidelity: end session %d: %w", id, err)
 		}
-		for b.flying && !b.gone {
+		for b.flying {
 			select {
 			case a := <-s.answers:
-				if other := s.sessions[a.session]; other != nil && other.conn == a.conn {
-					other.flying = false
-				}
+				s.sessions[a.session].flying = false
 			case <-ctx.Done():
 				return fmt.Errorf("fidelity: end session %d: %w", id, ctx.Err())
 			}
@@ -184,18 +192,30 @@ func (s *Server) Send(ctx context.Context, id int, sql string, args []any) error
 
 // Cut ends a session as the death of its client does. A statement in flight
 // stays on the server until it has its turn.
+//
+// Only the sending half is closed, so that the server sees the end of the
+// stream and pgx sees nothing: on a lost connection pgx would send a cancel
+// request, and a dead client does not.
 func (s *Server) Cut(ctx context.Context, id int) error {
 	b := s.sessions[id]
 	if b == nil {
 		return nil
 	}
-	b.conn.PgConn().Conn().Close()
+	half, ok := b.conn.PgConn().Conn().(interface{ CloseWrite() error })
+	if !ok {
+		return fmt.Errorf("fidelity: cannot close one half of a %T", b.conn.PgConn().Conn())
+	}
+	if err := half.CloseWrite(); err != nil {
+		return fmt.Errorf("fidelity: cut session %d: %w", id, err)
+	}
 	if b.flying {
 		b.gone = true
 		return nil
 	}
 	delete(s.sessions, id)
-	return s.untilGone(ctx, b.pid)
+	err := s.untilGone(ctx, b.pid)
+	b.conn.PgConn().Conn().Close()
+	return err
 }
 
 type sight struct {
@@ -249,13 +269,14 @@ func (s *Server) Settle(ctx context.Context) (answers []Answer, blocked []int, e
 		select {
 		case a := <-s.answers:
 			timer.Stop()
+			calm = 0
 			b := s.sessions[a.session]
-			if b == nil || b.conn != a.conn || b.gone {
-				continue // a client that was cut off reads no replies
+			if b.gone {
+				b.read = true // a dead client reads no replies
+				continue
 			}
 			b.flying = false
 			answers = append(answers, Answer{Session: a.session, Reply: a.reply})
-			calm = 0
 			continue
 		case <-timer.C:
 		case <-ctx.Done():
@@ -267,7 +288,8 @@ func (s *Server) Settle(ctx context.Context) (answers []Answer, blocked []int, e
 			return answers, nil, err
 		}
 		for _, id := range flying {
-			if b := s.sessions[id]; b.gone && !seen[int32(b.pid)].alive {
+			if b := s.sessions[id]; b.gone && b.read && !seen[int32(b.pid)].alive {
+				b.conn.PgConn().Conn().Close()
 				answers = append(answers, Answer{Session: id, Gone: true})
 				delete(s.sessions, id)
 				seen = nil
