@@ -42,6 +42,7 @@ type role struct {
 	qty     int64
 	client  string // name of the client process, or the token that stands for it
 	request string
+	op      int // number of the operation in the client's program
 }
 
 // node is where a client is parked: a function of what has happened to it.
@@ -54,6 +55,7 @@ type node struct {
 	steps    int      // answered or broken so far
 	pending  []step   // steps that wait for an answer
 	channels []string // subscriptions
+	closed   []int    // database connections it has hung up
 	deadline int64    // ms from here until it stirs by itself; 0: never
 	done     bool
 	result   result
@@ -101,7 +103,7 @@ func newAutomaton(entry schemes.Entry, r role, times schemes.Config, retries int
 func (a *automaton) add(n *node) *node {
 	if n.done {
 		key := n.result
-		key.err = "" // only shown
+		key.err = fmt.Sprint(n.closed) // the error itself is only shown
 		if end := a.ends[key]; end != nil {
 			return end
 		}
@@ -145,7 +147,7 @@ func (a *automaton) discover(from *node, e event) (*node, error) {
 		}
 		if from.deadline == 0 || e.advance < from.deadline {
 			n := &node{parent: from, event: e, next: map[event]*node{}, steps: from.steps, pending: from.pending,
-				channels: from.channels, base: from, aged: e.advance}
+				channels: from.channels, closed: from.closed, base: from, aged: e.advance}
 			if from.deadline > 0 {
 				n.deadline = from.deadline - e.advance
 			}
@@ -209,7 +211,7 @@ func (a *automaton) start() *run {
 	r.redis = redis.NewClient(clientOptions(r.wire, a.retries))
 	env := schemes.Env{Redis: r.redis, Client: a.role.client, Config: a.times}
 	if a.entry.Stores.SQL {
-		r.sql = openSQL(r.wire)
+		r.sql = openSQL(r.wire, a.role.op)
 		env.DB = r.sql.db
 	}
 	go func() {
@@ -353,6 +355,9 @@ func (r *run) observe(n *node) error {
 	}
 	n.pending = steps(r.wire.pending())
 	n.channels = r.wire.subscriptions()
+	r.wire.mu.Lock()
+	n.closed = slices.Clone(r.wire.closed)
+	r.wire.mu.Unlock()
 	n.done = r.isDone()
 	if n.done {
 		if r.panicked != nil {

@@ -29,7 +29,7 @@ func BenchmarkExtraction(b *testing.B) {
 	entry, err := schemes.ByName("lock")
 	require.NoError(b, err)
 	var runs atomic.Int64
-	a, err := newAutomaton(entry, role{deduct, 1, self, self + ".1"}, DefaultTimes, -1, &runs)
+	a, err := newAutomaton(entry, role{deduct, 1, self, self + ".1", 0}, DefaultTimes, -1, &runs)
 	require.NoError(b, err)
 	n, err := a.step(a.root, event{kind: replied, text: ":300\r\n"})
 	require.NoError(b, err)

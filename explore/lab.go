@@ -86,7 +86,7 @@ func (l *Lab) world(cfg Config, symmetry bool) (*world, error) {
 	}
 	w := newWorld(engine, cfg.Entry, symmetry)
 	w.solo = func(act action, qty int64, client string) (*automaton, error) {
-		return l.automaton(cfg.Entry, role{act, qty, client, client + ".1"}, DefaultTimes, -1)
+		return l.automaton(cfg.Entry, role{act, qty, client, client + ".1", 0}, DefaultTimes, -1)
 	}
 	if shared {
 		l.worlds[key] = w
@@ -132,15 +132,15 @@ func (l *Lab) Run(ctx context.Context, cfg Config) (*Result, error) {
 }
 
 // symmetric says whether clients may be renamed at all. A request submitted
-// again ties two clients together, and a store that loses writes while a
-// database keeps them numbers its clients in two ways.
+// again ties two clients together, and a database knows clients by session as
+// well as by name.
 func symmetric(cfg Config) bool {
 	for _, f := range cfg.Faults {
-		if cfg.MaxFaults > 0 && (f == faults.DuplicateRequest || (f == faults.StoreLoses && cfg.Entry.Stores.SQL)) {
+		if cfg.MaxFaults > 0 && f == faults.DuplicateRequest {
 			return false
 		}
 	}
-	return true
+	return !cfg.Entry.Stores.SQL
 }
 
 // cast prepares the programs and the clients of a search.
@@ -163,10 +163,10 @@ func (l *Lab) cast(cfg Config, symmetry bool) (programs []program, clients []uin
 		if !symmetry {
 			name = clientPrefix + faults.ClientName(i)
 		}
-		p := program{calls: calls, client: name}
+		p := program{calls: calls, client: name, index: i}
 		for op, call := range calls {
 			p.requests = append(p.requests, fmt.Sprintf("%s.%d", name, op+1))
-			a, err := l.automaton(cfg.Entry, role{action(call.Op), call.Qty, name, p.requests[op]}, cfg.Times, cfg.maxRetries())
+			a, err := l.automaton(cfg.Entry, role{action(call.Op), call.Qty, name, p.requests[op], op}, cfg.Times, cfg.maxRetries())
 			if err != nil {
 				return nil, nil, err
 			}

@@ -45,6 +45,7 @@ type local struct {
 	op     uint8 // index of the present operation
 	status status
 	begun  bool // the present operation has executed a step
+	stuck  int8 // its parked step plus one that waits in the database, 0 for none
 	node   int32
 	call   uint8 // epoch in which it began
 	pair   uint8
@@ -102,7 +103,8 @@ type program struct {
 	roles     []*automaton
 	resubmits bool     // submits another client's request
 	requests  []string // request id of each call
-	client    string   // name in an execution told apart
+	client    string   // name of its client, or the token under symmetry
+	index     int      // of its client, without symmetry
 }
 
 // move is a step a client could make now.
@@ -121,6 +123,7 @@ type info struct {
 	settled  bool  // finished, and nothing of it is in flight
 	channels []string
 	late     int // delayed commands in flight
+	stuck    int // database session of its blocked statement, -1 for none
 	begunOps uint8
 }
 

@@ -1,6 +1,10 @@
 package explore
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"stockproof/faults"
 )
 
@@ -93,6 +97,7 @@ type kit struct {
 	ageMemo     map[localKey]localResult
 	ageVerMemo  map[localKey]agedVersions
 	expiryMemo  map[uint32]int64
+	queueMemo   map[uint32]*queue
 	counterMemo []counterMemo
 }
 
@@ -110,7 +115,7 @@ func newKit(cfg Config, w *world, programs []program) *kit {
 	k := &kit{cfg: cfg, mutant: cfg.mutant, world: w, programs: programs, allowed: map[faults.Kind]bool{},
 		localIDs: map[local]uint32{}, verIDs: map[versions]uint32{}, shiftIDs: map[shift]int32{}, placeIDs: map[placement]int16{},
 		stepMemo: map[stepKey][]variant{}, lateMemo: map[stepKey]variant{}, shiftMemo: map[localKey]uint32{},
-		tellMemo: map[localKey]localResult{}, ageMemo: map[localKey]localResult{}, ageVerMemo: map[localKey]agedVersions{}, expiryMemo: map[uint32]int64{}}
+		tellMemo: map[localKey]localResult{}, ageMemo: map[localKey]localResult{}, ageVerMemo: map[localKey]agedVersions{}, expiryMemo: map[uint32]int64{}, queueMemo: map[uint32]*queue{}}
 	for _, f := range cfg.Faults {
 		k.allowed[f] = true
 	}
@@ -137,7 +142,7 @@ func (k *kit) local(l local) uint32 {
 func (k *kit) role(l local) *automaton { return k.programs[l.who].roles[l.op] }
 
 func (k *kit) describe(l local) *info {
-	i := &info{begunOps: l.op}
+	i := &info{begunOps: l.op, stuck: -1}
 	for _, d := range l.late {
 		if d.cmd != 0 {
 			i.late++
@@ -157,8 +162,13 @@ func (k *kit) describe(l local) *info {
 	i.channels = n.channels
 	if l.status == live {
 		for index, s := range n.pending {
-			i.moves = append(i.moves, move{index, k.world.stepID(s)})
+			if l.stuck == 0 || !s.sql || s.conn != int(l.stuck)-1 {
+				i.moves = append(i.moves, move{index, k.world.stepID(s)})
+			}
 		}
+	}
+	if l.stuck > 0 {
+		i.stuck = session(k.programs[l.who].index, int(l.stuck)-1)
 	}
 	i.ready = i.arrived && len(i.moves) > 0
 	if i.arrived && !i.ready {
@@ -296,76 +306,195 @@ func (k *kit) step(h, lid, ew uint32, index int32) []variant {
 func (k *kit) variants(h, lid uint32, ep epoch, index int) []variant {
 	l := k.locals[lid]
 	mv := k.infos[lid].moves[index]
-	n := k.role(l).node(l.node)
 	if !l.begun {
 		ep = ep.calls()
 		l.begun, l.call = true, ep.now
 	}
-	at := k.vers[h].at[0]
-	eff, err := k.world.exec(execKey{at, mv.cmd, l.slots[0]})
+	eff, err := k.world.exec(execKey{k.vers[h].at[0], mv.cmd, k.slotOf(l)})
 	if err != nil {
 		fail(err)
 	}
-	h2, sh, shiftID := k.forward(h, eff.to, eff.inv)
-	done := l // the client after its step was executed, before it knows
-	done.slots = sh.apply(l.slots)
-	done.slots[0] = eff.slot
-	k.took(&done, at, eff.to)
-
-	var out []variant
-	add := func(kind faults.Kind, h uint32, l local, ep epoch, shift, messages int32) *variant {
-		v := variant{h: h, epoch: ep.word(), shift: shift, messages: messages, kind: kindIndex(kind), place: -1}
-		if kind != faults.None {
-			v.cost = 1
-			v.place = k.place(placement{kind, l.who, l.op, n.steps + 1})
-		}
-		out = append(out, v)
-		return &out[len(out)-1]
+	out := k.executed(nil, h, l, ep, mv.index, eff)
+	if k.cfg.MaxFaults == 0 {
+		return out
 	}
+	if k.allowed[faults.RequestLost] {
+		out = append(out, k.lost(faults.RequestLost, h, l, ep, mv, -1))
+	}
+	if k.allowed[faults.RequestDelayed] && k.infos[lid].late < maxLate {
+		conn := -1
+		if st := k.world.step(mv.cmd); st.sql {
+			conn = st.conn
+		}
+		out = append(out, k.lost(faults.RequestDelayed, h, l, ep, mv, conn))
+	}
+	return out
+}
 
-	reply := event{kind: replied, index: mv.index, text: eff.reply}
-	told, told2 := k.follow(done, reply)
-	fin, ep2 := k.finish(told, told2, ep)
-	add(faults.None, h2, fin, ep2, shiftID, eff.messages).l = k.local(fin)
+// slotOf is the number under which the stores are asked for a client.
+func (k *kit) slotOf(l local) int8 {
+	if k.world.symmetry {
+		return l.slots[0]
+	}
+	return int8(k.programs[l.who].index)
+}
 
+// fault starts a variant that is a fault at the client's present step.
+func (k *kit) fault(kind faults.Kind, l local) variant {
+	n := k.role(l).node(l.node)
+	return variant{kind: kindIndex(kind), cost: 1, place: k.place(placement{kind, l.who, l.op, n.steps + 1})}
+}
+
+// land is where a step leaves the stores: after its effect, the client's
+// connections that it closed, and everything of a client that died.
+func (k *kit) land(h uint32, l local, to int32, inv [maxSlots]int8, hungUp []int) (uint32, shift, int32) {
+	to = k.world.hangUp(to, k.programs[l.who].index, hungUp)
+	return k.forward(h, to, inv)
+}
+
+// stop is the end of a step for a client that goes on: it takes the event,
+// hangs up what it closes, and perhaps has its answer.
+func (k *kit) stop(h uint32, l local, ep epoch, e event, to int32, inv [maxSlots]int8, keep int) (variant, local, *node) {
+	was := k.role(l).node(l.node)
+	after, n := k.follow(l, e)
+	hungUp := newlyClosed(was.closed, n.closed)
+	if keep >= 0 {
+		hungUp = slices.DeleteFunc(hungUp, func(c int) bool { return c == keep })
+	}
+	h2, sh, id := k.land(h, l, to, inv, hungUp)
+	after.slots = sh.apply(l.slots)
+	if n.done {
+		k.noTransaction(h2, l, n.closed)
+	}
+	return variant{h: h2, epoch: ep.word(), shift: id, place: -1}, after, n
+}
+
+// noTransaction refuses schemes that answer and keep a transaction open: the
+// next operation would meet it.
+func (k *kit) noTransaction(h uint32, l local, closed []int) {
+	db := k.world.moment(k.vers[h].at[0]).sql.db
+	if db == nil {
+		return
+	}
+	for c := int(l.op) * connsPerOp; c < (int(l.op)+1)*connsPerOp; c++ {
+		if db.InTransaction(session(k.programs[l.who].index, c)) && !slices.Contains(closed, c) {
+			fail(fmt.Errorf("%w: %s leaves a transaction open when it answers", ErrScheme, k.cfg.Entry.Scheme.Name()))
+		}
+	}
+}
+
+// executed lists the ways in which a step ends that the server has executed,
+// or has begun to.
+func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, eff effect) []variant {
+	at := k.vers[h].at[0]
+	st := k.role(l).node(l.node).pending[index]
+	l.stuck = 0
+	k.took(&l, at, eff.to)
+
+	if eff.blocked {
+		h2, sh, id := k.forward(h, eff.to, eff.inv)
+		waits := l
+		waits.slots = sh.apply(l.slots)
+		waits.stuck = int8(st.conn) + 1
+		out = append(out, variant{h: h2, l: k.local(waits), epoch: ep.word(), shift: id, place: -1})
+	} else {
+		v, told, n := k.stop(h, l, ep, event{kind: replied, index: index, text: eff.reply}, eff.to, eff.inv, -1)
+		told.slots[0] = eff.slot
+		v.messages = eff.messages
+		fin, ep2 := k.finish(told, n, ep)
+		v.l, v.epoch = k.local(fin), ep2.word()
+		out = append(out, v)
+		if k.cfg.MaxFaults > 0 && k.allowed[faults.ClientPause] && !n.done {
+			p := k.fault(faults.ClientPause, l)
+			p.h, p.shift, p.messages, p.epoch = v.h, v.shift, v.messages, ep.word()
+			told.status, told.place = paused, p.place
+			if k.mutant == pauseForgotten {
+				told.status, told.place = live, 0
+			}
+			p.l = k.local(told)
+			out = append(out, p)
+		}
+	}
 	if k.cfg.MaxFaults == 0 {
 		return out
 	}
 	if k.allowed[faults.ClientCrash] {
-		dead := done
-		dead.status, dead.node = crashed, 0
-		add(faults.ClientCrash, h2, l, ep, shiftID, eff.messages).l = k.local(dead)
-	}
-	if k.allowed[faults.ClientPause] && !told2.done {
-		v := add(faults.ClientPause, h2, l, ep, shiftID, eff.messages)
-		stopped := told
-		stopped.status, stopped.place = paused, v.place
-		if k.mutant == pauseForgotten {
-			stopped = told
+		v := k.fault(faults.ClientCrash, l)
+		var hungUp []int
+		if k.cfg.Entry.Stores.SQL {
+			hungUp = allConns
 		}
-		v.l = k.local(stopped)
+		h2, sh, id := k.land(h, l, eff.to, eff.inv, hungUp)
+		dead := l
+		dead.slots = sh.apply(l.slots)
+		dead.slots[0] = eff.slot
+		dead.status, dead.node, dead.stuck = crashed, 0, 0
+		v.h, v.l, v.epoch, v.shift, v.messages = h2, k.local(dead), ep.word(), id, eff.messages
+		out = append(out, v)
 	}
-	if k.allowed[faults.RequestLost] {
-		lost, m := k.follow(l, event{kind: cut, index: mv.index})
-		lost, ep2 := k.finish(lost, m, ep)
-		add(faults.RequestLost, h, l, ep2, 0, 0).l = k.local(lost)
+	replyLost := func(kind faults.Kind) {
+		f := k.fault(kind, l)
+		v, told, n := k.stop(h, l, ep, event{kind: cut, index: index}, eff.to, eff.inv, -1)
+		told.slots[0] = eff.slot
+		fin, ep2 := k.finish(told, n, ep)
+		f.h, f.l, f.epoch, f.shift, f.messages = v.h, k.local(fin), ep2.word(), v.shift, eff.messages
+		out = append(out, f)
 	}
 	if k.allowed[faults.ReplyLost] {
-		lost, m := k.follow(done, event{kind: cut, index: mv.index})
-		lost, ep2 := k.finish(lost, m, ep)
-		add(faults.ReplyLost, h2, l, ep2, shiftID, eff.messages).l = k.local(lost)
+		replyLost(faults.ReplyLost)
 	}
-	if k.allowed[faults.RequestDelayed] && k.infos[lid].late < maxLate {
-		lost, m := k.follow(l, event{kind: cut, index: mv.index})
-		op := lost.op
-		lost, ep2 := k.finish(lost, m, ep)
-		v := add(faults.RequestDelayed, h, l, ep2, 0, 0)
-		if k.mutant != delayForgotten {
-			lost = withLate(lost, late{cmd: mv.cmd + 1, place: v.place, op: op})
-		}
-		v.l = k.local(lost)
+	if k.allowed[faults.CommitReplyLost] && st.sql && isCommit(st) {
+		replyLost(faults.CommitReplyLost)
 	}
 	return out
+}
+
+func isCommit(s step) bool { return strings.EqualFold(splitArgs(s.args)[0], "commit") }
+
+// lost is a step the server does not see, at least not now. keep is the
+// connection over which it still travels, -1 for none.
+func (k *kit) lost(kind faults.Kind, h uint32, l local, ep epoch, mv move, keep int) variant {
+	f := k.fault(kind, l)
+	op := l.op
+	v, told, n := k.stop(h, l, ep, event{kind: cut, index: mv.index}, k.vers[h].at[0], identity(), keep)
+	told, ep2 := k.finish(told, n, ep)
+	if kind == faults.RequestDelayed && k.mutant != delayForgotten {
+		told = withLate(told, late{cmd: mv.cmd + 1, place: f.place, op: op})
+	}
+	f.h, f.l, f.epoch, f.shift = v.h, k.local(told), ep2.word(), v.shift
+	return f
+}
+
+// granted lists the ways in which a blocked statement goes on, or is cancelled
+// in a deadlock.
+func (k *kit) granted(h, lid, ew uint32, kill bool) []variant {
+	key := stepKey{h, lid, ew, -1}
+	if kill {
+		key.index = -2
+	}
+	if v, ok := k.stepMemo[key]; ok {
+		return v
+	}
+	l := k.locals[lid]
+	n := k.role(l).node(l.node)
+	index := slices.IndexFunc(n.pending, func(s step) bool { return s.sql && s.conn == int(l.stuck)-1 })
+	eff, err := k.world.grant(k.vers[h].at[0], k.infos[lid].stuck, kill)
+	if err != nil {
+		fail(err)
+	}
+	v := k.executed(nil, h, l, epochOf(ew), index, eff)
+	k.stepMemo[key] = v
+	return v
+}
+
+// orphan lets a statement go on whose client is gone.
+func (k *kit) orphan(h uint32, session int) uint32 {
+	eff, err := k.world.grant(k.vers[h].at[0], session, false)
+	if err != nil {
+		fail(err)
+	}
+	h2, _, _ := k.forward(h, eff.to, eff.inv)
+	return h2
 }
 
 // withLate adds a delayed command, keeping the list in order.
@@ -406,11 +535,11 @@ func (k *kit) arrive(h, lid, ew uint32, index int32) variant {
 	l := k.locals[lid]
 	d := l.late[index]
 	at := k.vers[h].at[0]
-	eff, err := k.world.exec(execKey{at, d.cmd - 1, l.slots[0]})
+	eff, err := k.world.exec(execKey{at, d.cmd - 1, k.slotOf(l)})
 	if err != nil {
 		fail(err)
 	}
-	h2, sh, shiftID := k.forward(h, eff.to, eff.inv)
+	h2, sh, shiftID := k.land(h, l, eff.to, eff.inv, k.travels(d))
 	l.slots = sh.apply(l.slots)
 	l.slots[0] = eff.slot
 	l.late[index] = late{}
@@ -429,11 +558,21 @@ func (k *kit) arrive(h, lid, ew uint32, index int32) variant {
 	return v
 }
 
+// travels is the database connection of a delayed statement, which ends with
+// it.
+func (k *kit) travels(d late) []int {
+	if st := k.world.step(d.cmd - 1); st.sql {
+		return []int{st.conn}
+	}
+	return nil
+}
+
 // vanish drops a delayed command that never arrives.
-func (k *kit) vanish(lid uint32, index int) uint32 {
+func (k *kit) vanish(h, lid uint32, index int) (uint32, uint32) {
 	l := k.locals[lid]
+	h2, _, _ := k.land(h, l, k.vers[h].at[0], identity(), k.travels(l.late[index]))
 	l.late[index] = late{}
-	return k.local(sortLate(l))
+	return h2, k.local(sortLate(l))
 }
 
 // shifted is a local after the stores changed under it.

@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"stockproof/faults"
@@ -29,6 +30,9 @@ const (
 	falls
 	flushes
 	resubmits
+	grants
+	cancels
+	orphans
 )
 
 // successor is a state reached, before its clients are sorted, and how many
@@ -90,7 +94,11 @@ func (l *Lab) search(ctx context.Context, cfg Config, symmetry bool) (res *Resul
 
 // begin makes the first state: the article is on sale and nobody has come.
 func (s *searcher) begin(who []uint8) error {
-	empty, _ := s.world.change(-1, func(moment) moment { return newMoment(s.cfg.Entry) })
+	nothing, err := newMoment(s.cfg.Entry)
+	if err != nil {
+		return err
+	}
+	empty, _ := s.world.change(-1, func(moment) moment { return nothing })
 	at, r, err := s.world.alone(empty, load, s.cfg.Stock, prober)
 	if err != nil {
 		return err
@@ -183,7 +191,7 @@ func (s *searcher) atRest(x *state) bool {
 			return false
 		}
 	}
-	return true
+	return s.queue(x[0]).waiting == 0
 }
 
 // successors lists what can happen in a state. None: it is at rest.
@@ -200,12 +208,20 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 			deadline = info.deadline
 		}
 	}
-	if !open && lates == 0 {
+	q := s.queue(x[0])
+	if !open && lates == 0 && q.waiting == 0 {
 		return s.losses(x, out, false)
 	}
 	left := s.cfg.MaxFaults - int(x.used())
 	canJump := false
-	if !ready || s.mutant == jumpTooEarly {
+	for _, n := range q.runnable {
+		if !s.owns(x, n) {
+			h := s.orphan(x[0], n)
+			out = append(out, successor{state: *x, mult: 1, place: -1, fired: -1, deed: deed{what: orphans, index: int32(n)}})
+			out[len(out)-1].state[0] = h
+		}
+	}
+	if (!ready && len(q.runnable) == 0 && len(q.deadlocked) == 0) || s.mutant == jumpTooEarly {
 		if d := s.expiry(x[0]); d > 0 && (deadline == 0 || d < deadline) {
 			deadline = d
 		}
@@ -236,13 +252,37 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 				}
 			}
 		}
+		if info.stuck >= 0 {
+			for _, kill := range []bool{false, true} {
+				what, list := grants, q.runnable
+				if kill {
+					what, list = cancels, q.deadlocked
+				}
+				if !slices.Contains(list, info.stuck) {
+					continue
+				}
+				for index, v := range s.granted(x[0], x[i], x.epoch(), kill) {
+					if int(v.cost) > left {
+						continue
+					}
+					out = append(out, successor{mult: mult, place: v.place, fired: -1,
+						deed: deed{what: what, actor: i, index: int32(index), kind: v.kind}})
+					o := &out[len(out)-1]
+					s.apply(x, i, &v, &o.state)
+					if v.cost > 0 && faultKinds[v.kind] != faults.ClientPause {
+						o.fired = v.place
+					}
+				}
+			}
+		}
 		for m := 0; m < info.late; m++ {
 			v := s.arrive(x[0], x[i], x.epoch(), int32(m))
 			out = append(out, successor{mult: mult, place: -1, fired: v.place, deed: deed{what: arrives, actor: i, index: int32(m)}})
 			s.apply(x, i, &v, &out[len(out)-1].state)
 			if !open {
 				out = append(out, successor{state: *x, mult: mult, place: -1, fired: -1, deed: deed{what: vanishes, actor: i, index: int32(m)}})
-				out[len(out)-1].state[i] = s.vanish(x[i], m)
+				o := &out[len(out)-1]
+				o.state[0], o.state[i] = s.vanish(x[0], x[i], m)
 			}
 		}
 		l := &s.locals[x[i]]
@@ -259,6 +299,37 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 		s.jump(x, deadline, &out[len(out)-1].state)
 	}
 	return s.losses(x, out, true)
+}
+
+// queue is what can go on in the database by itself.
+type queue struct {
+	runnable, deadlocked []int
+	waiting              int
+}
+
+var noQueue = &queue{}
+
+func (s *searcher) queue(h uint32) *queue {
+	if !s.cfg.Entry.Stores.SQL {
+		return noQueue
+	}
+	if q := s.queueMemo[h]; q != nil {
+		return q
+	}
+	q := &queue{}
+	q.runnable, q.deadlocked, q.waiting = s.world.queue(s.vers[h].at[0])
+	s.queueMemo[h] = q
+	return q
+}
+
+// owns says whether a client waits for the statement of a session.
+func (s *searcher) owns(x *state, session int) bool {
+	for i := 2; i < 2+s.clients; i++ {
+		if s.infos[x[i]].stuck == session {
+			return true
+		}
+	}
+	return false
 }
 
 // losses are what can go wrong with the store itself. After everything else is

@@ -28,6 +28,7 @@ type wire struct {
 	mu       sync.Mutex
 	conns    []*conn
 	calls    []*sqlCall // statements that wait for an answer
+	closed   []int      // database connections the client has closed, sorted
 	dead     bool
 	refused  int           // uses after death
 	activity chan struct{} // capacity 1: something the outside can see happened

@@ -178,7 +178,7 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 		for _, word := range splitArgs(st.args) {
 			step.Command = append(step.Command, plain(word, step.Client))
 		}
-		e, err := s.world.exec(execKey{at, cmd, s.locals[x[d.actor]].slots[0]})
+		e, err := s.world.exec(execKey{at, cmd, s.slotOf(s.locals[x[d.actor]])})
 		if err != nil {
 			fail(err)
 		}
@@ -201,6 +201,32 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 		step.Kind = StepNever
 		command(s.locals[x[d.actor]].late[d.index].cmd - 1)
 		step.Reply = ""
+	case grants, cancels:
+		step.Kind = StepGranted
+		if d.what == cancels {
+			step.Kind = StepDeadlock
+		}
+		l := s.locals[x[d.actor]]
+		for _, st := range s.role(l).node(l.node).pending {
+			if st.sql && st.conn == int(l.stuck)-1 {
+				step.Server = "sql"
+				for _, word := range splitArgs(st.args) {
+					step.Command = append(step.Command, plain(word, step.Client))
+				}
+			}
+		}
+		e, err := s.world.grant(at, s.infos[x[d.actor]].stuck, d.what == cancels)
+		if err != nil {
+			fail(err)
+		}
+		step.Reply, step.Blocked = e.reply, e.blocked
+		if d.kind != 0 {
+			step.Fault = faultKinds[d.kind]
+		}
+	case orphans:
+		step.Kind, step.Server = StepGranted, "sql"
+		step.Client = faults.ClientName(int(d.index) / maxConns)
+		step.Command = []string{"(statement of a client that is gone)"}
 	case resumes:
 		step.Kind = StepResume
 	case jumps:
@@ -306,11 +332,7 @@ func (st WitnessStep) Words() string {
 		return strings.Join(append([]string{strings.ToUpper(c[0]), name}, c[3:]...), " ")
 	}
 	if st.Server == "sql" {
-		text := strings.Join(strings.Fields(c[0]), " ")
-		if len(c) > 1 {
-			text += "  [" + strings.Join(c[1:], ", ") + "]"
-		}
-		return text
+		return sqlText(c)
 	}
 	if len(c) == 0 {
 		return ""
@@ -326,7 +348,7 @@ func (st WitnessStep) Answer() string {
 	case st.Reply == "":
 		return ""
 	case st.Server == "sql":
-		return st.Reply
+		return decodeReply(st.Reply).String()
 	}
 	return redisstore.Pretty(st.Reply)
 }
@@ -367,7 +389,7 @@ func (st WitnessStep) Line() string {
 		pad(56)
 		b.WriteString(" => " + a)
 	}
-	if st.Fault != "" && st.Kind == StepCommand {
+	if st.Fault != "" && (st.Kind == StepCommand || st.Kind == StepGranted) {
 		pad(68)
 		b.WriteString(" ! " + string(st.Fault))
 	}

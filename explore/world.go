@@ -3,6 +3,7 @@ package explore
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -71,6 +72,7 @@ type world struct {
 	ids      map[string]int32
 	redisIDs map[string]int32
 	effects  map[execKey]effect
+	grants   map[grantKey]effect
 	ages     map[ageKey]aged
 	steps    []step
 	stepIDs  map[step]int32
@@ -102,7 +104,7 @@ type question struct {
 }
 
 func newWorld(engine redisstore.Engine, entry schemes.Entry, symmetry bool) *world {
-	return &world{engine: engine, entry: entry, symmetry: symmetry, ids: map[string]int32{}, redisIDs: map[string]int32{}, effects: map[execKey]effect{},
+	return &world{engine: engine, entry: entry, symmetry: symmetry, ids: map[string]int32{}, redisIDs: map[string]int32{}, effects: map[execKey]effect{}, grants: map[grantKey]effect{},
 		ages: map[ageKey]aged{}, stepIDs: map[step]int32{}, messages: make([][]redisstore.Message, 1), counters: map[int32]counter{}}
 }
 
@@ -167,12 +169,15 @@ func (w *world) ask(k execKey) (effect, error) {
 	before := w.moments[k.at]
 	s := w.steps[k.cmd]
 	next := before.slots
-	me := int(k.slot)
+	me := int(k.slot) // without symmetry the client's own number
+	if k.slot == observer {
+		me = maxSlots - 1
+	}
 	if me == -1 {
 		me = next
 		next++
 	}
-	if next > maxSlots && w.symmetry {
+	if w.symmetry && k.slot != observer && next > maxSlots {
 		return effect{}, fmt.Errorf("%w: more than %d clients are named in the stores", ErrScheme, maxSlots)
 	}
 	toStore := strings.NewReplacer()
@@ -185,7 +190,7 @@ func (w *world) ask(k execKey) (effect, error) {
 	e := effect{}
 	if s.sql {
 		var err error
-		if after.sql, reply, e.blocked, err = before.sql.exec(s, me, toStore); err != nil {
+		if after.sql, reply, e.blocked, err = before.sql.exec(s, max(me, 0)); err != nil {
 			return effect{}, err
 		}
 	} else {
@@ -247,7 +252,7 @@ func (w *world) canonical(m moment) (moment, [maxSlots]int8) {
 	if !w.symmetry {
 		return m, inv
 	}
-	text := m.redis.Encode() + m.sql.key()
+	text := m.redis.Encode()
 	n := int8(0)
 	same := true
 	for rest := text; ; {
@@ -269,15 +274,12 @@ func (w *world) canonical(m moment) (moment, [maxSlots]int8) {
 		return m, inv
 	}
 	var pairs []string
-	names := map[string]string{}
 	for old, now := range inv {
 		if now >= 0 {
 			pairs = append(pairs, slotToken(old), slotToken(int(now)))
-			names[slotToken(old)] = slotToken(int(now))
 		}
 	}
 	m.redis = m.redis.Rename(strings.NewReplacer(pairs...))
-	m.sql = m.sql.rename(inv, names)
 	return m, inv
 }
 
@@ -382,9 +384,11 @@ func (w *world) alone(at int32, act action, qty int64, client string) (int32, re
 			return at, result{outcome: model.Unknown, err: "blocked for ever"}, nil
 		}
 		at = e.to
+		closed := n.closed
 		if n, err = a.step(n, event{kind: replied, text: e.reply}); err != nil {
 			return 0, result{}, err
 		}
+		at = w.hangUp(at, maxSlots-1, newlyClosed(closed, n.closed))
 	}
 	return at, result{outcome: model.Unknown, err: "does not end"}, nil
 }
@@ -408,4 +412,74 @@ func (w *world) count(at int32) (counter, error) {
 	defer w.mu.Unlock()
 	w.counters[at] = c
 	return c, nil
+}
+
+// newlyClosed lists what is in now and not in before, both sorted.
+func newlyClosed(before, now []int) []int {
+	if len(before) == len(now) {
+		return nil
+	}
+	var fresh []int
+	for _, c := range now {
+		if !slices.Contains(before, c) {
+			fresh = append(fresh, c)
+		}
+	}
+	return fresh
+}
+
+// hangUp ends database sessions of a client.
+func (w *world) hangUp(at int32, client int, conns []int) int32 {
+	if len(conns) == 0 {
+		return at
+	}
+	sessions := make([]int, len(conns))
+	for i, c := range conns {
+		sessions[i] = session(client, c)
+	}
+	to, _ := w.change(at, func(m moment) moment {
+		m.sql = m.sql.abandon(sessions)
+		return m
+	})
+	return to
+}
+
+type grantKey struct {
+	at      int32
+	session int
+	kill    bool
+}
+
+// grant lets the blocked statement of a session go on.
+func (w *world) grant(at int32, session int, kill bool) (effect, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := grantKey{at, session, kill}
+	if e, ok := w.grants[k]; ok {
+		return e, nil
+	}
+	m := w.moments[at]
+	var e effect
+	var err error
+	if m.sql, e.reply, e.blocked, err = m.sql.grant(session, kill); err != nil {
+		return effect{}, err
+	}
+	e.inv = identity()
+	e.slot = -1
+	e.to = w.intern(m)
+	w.grants[k] = e
+	return e, nil
+}
+
+// queue lists the sessions whose blocked statement could go on, and those the
+// server could cancel because they wait for each other.
+func (w *world) queue(at int32) (runnable, deadlocked []int, waiting int) {
+	m := w.moment(at)
+	if m.sql.db == nil {
+		return nil, nil, 0
+	}
+	for _, cycle := range m.sql.db.Deadlocked() {
+		deadlocked = append(deadlocked, cycle...)
+	}
+	return m.sql.db.Runnable(), deadlocked, len(m.sql.db.Waiting())
 }
