@@ -116,11 +116,8 @@ func (c *Config) complete() error {
 	if c.Retries != "off" && c.Retries != "default" {
 		return fmt.Errorf("%w: retries %q, want off or default", ErrConfig, c.Retries)
 	}
-	n := c.Clients
+	n := c.Clients + resubmissions(*c)
 	for _, f := range c.Faults {
-		if f == faults.DuplicateRequest {
-			n += c.MaxFaults
-		}
 		if f != faults.None && kindIndex(f) == 0 {
 			return fmt.Errorf("%w: fault %s is not placed in explore", ErrConfig, f)
 		}

@@ -28,11 +28,11 @@ func letters(r *Result) string {
 func TestTable(t *testing.T) {
 	lab := NewLab()
 	defer lab.Close()
-	for _, name := range []string{"db-version", "lua-lock"} {
+	for _, name := range []string{"hincrby", "lua-hash", "lock", "lua-lock", "db-version"} {
 		entry, err := schemes.ByName(name)
 		require.NoError(t, err)
 		for _, retries := range []string{"off", "default"} {
-			for _, f := range []faults.Kind{faults.None, faults.ClientCrash, faults.ClientPause, faults.RequestLost, faults.ReplyLost, faults.RequestDelayed, faults.StoreLoses, faults.ScriptFlush, faults.CommitReplyLost} {
+			for _, f := range []faults.Kind{faults.DuplicateRequest} {
 				for _, wname := range []string{"unit", "mixed", "restock"} {
 					w, _ := faults.WorkloadByName(wname)
 					cfg := Config{Entry: entry, Workload: w, Retries: retries, Faults: []faults.Kind{f}, MaxFaults: 1}

@@ -135,12 +135,7 @@ func (l *Lab) Run(ctx context.Context, cfg Config) (*Result, error) {
 // again ties two clients together, and a database knows clients by session as
 // well as by name.
 func symmetric(cfg Config) bool {
-	for _, f := range cfg.Faults {
-		if cfg.MaxFaults > 0 && f == faults.DuplicateRequest {
-			return false
-		}
-	}
-	return !cfg.Entry.Stores.SQL
+	return resubmissions(cfg) == 0 && !cfg.Entry.Stores.SQL
 }
 
 // cast prepares the programs and the clients of a search.
@@ -175,5 +170,33 @@ func (l *Lab) cast(cfg Config, symmetry bool) (programs []program, clients []uin
 		clients = append(clients, uint8(len(programs)))
 		programs = append(programs, p)
 	}
+	for i := cfg.Clients; i < cfg.Clients+resubmissions(cfg); i++ {
+		name := clientPrefix + faults.ClientName(i)
+		clients = append(clients, uint8(len(programs)))
+		for origin := range cfg.Clients {
+			for op, call := range programs[origin].calls {
+				request := programs[origin].requests[op]
+				a, err := l.automaton(cfg.Entry, role{action(call.Op), call.Qty, name, request, 0}, cfg.Times, cfg.maxRetries())
+				if err != nil {
+					return nil, nil, err
+				}
+				programs = append(programs, program{calls: []faults.Call{call}, roles: []*automaton{a}, requests: []string{request},
+					client: name, index: i, resubmits: true, origin: origin, originOp: op})
+			}
+		}
+	}
+	if len(programs) > 255 {
+		return nil, nil, fmt.Errorf("%w: %d programs, the most is 255", ErrConfig, len(programs))
+	}
 	return programs, clients, nil
+}
+
+// resubmissions is how many requests may be submitted a second time.
+func resubmissions(cfg Config) int {
+	for _, f := range cfg.Faults {
+		if f == faults.DuplicateRequest {
+			return cfg.MaxFaults
+		}
+	}
+	return 0
 }

@@ -27,7 +27,6 @@ const (
 type ended struct {
 	outcome   uint8 // index in outcomes, plus one
 	call, ret uint8 // epochs
-	pair      uint8 // of a resubmitted request, 0 for none
 	taken     int8
 }
 
@@ -48,7 +47,6 @@ type local struct {
 	stuck  int8 // its parked step plus one that waits in the database, 0 for none
 	node   int32
 	call   uint8 // epoch in which it began
-	pair   uint8
 	taken  int8  // units it has taken from the counter so far
 	place  int16 // placement of the pause it is in
 	past   [maxOps]ended
@@ -101,7 +99,9 @@ func outcomeIndex(o model.Outcome) uint8 {
 type program struct {
 	calls     []faults.Call
 	roles     []*automaton
-	resubmits bool     // submits another client's request
+	resubmits bool // submits a request of the client origin again
+	origin    int
+	originOp  int
 	requests  []string // request id of each call
 	client    string   // name of its client, or the token under symmetry
 	index     int      // of its client, without symmetry

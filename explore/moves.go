@@ -273,9 +273,9 @@ func (k *kit) finish(l local, n *node, ep epoch) (local, epoch) {
 	if !n.done || l.status != live {
 		return l, ep
 	}
-	l.past[l.op] = ended{outcome: outcomeIndex(n.result.outcome), call: l.call, ret: ep.now, pair: l.pair, taken: l.taken}
+	l.past[l.op] = ended{outcome: outcomeIndex(n.result.outcome), call: l.call, ret: ep.now, taken: l.taken}
 	l.op++
-	l.node, l.call, l.taken, l.pair, l.begun = 0, 0, 0, 0, false
+	l.node, l.call, l.taken, l.begun = 0, 0, 0, false
 	if roles := k.programs[l.who].roles; int(l.op) < len(roles) {
 		l.node = roles[l.op].root.id
 	}

@@ -111,6 +111,9 @@ func (s *searcher) begin(who []uint8) error {
 	s.initial[0] = s.version(v)
 	for i, p := range who {
 		l := local{who: p, node: s.programs[p].roles[0].root.id}
+		if s.programs[p].resubmits {
+			l.status = dormant
+		}
 		for v := range l.slots {
 			l.slots[v] = -1
 		}
@@ -210,7 +213,7 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 	}
 	q := s.queue(x[0])
 	if !open && lates == 0 && q.waiting == 0 {
-		return s.losses(x, out, false)
+		return s.losses(x, s.resubmissions(x, out), false)
 	}
 	left := s.cfg.MaxFaults - int(x.used())
 	canJump := false
@@ -298,7 +301,7 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 		out = append(out, successor{mult: 1, place: -1, fired: -1, deed: deed{what: jumps, ms: deadline}})
 		s.jump(x, deadline, &out[len(out)-1].state)
 	}
-	return s.losses(x, out, true)
+	return s.losses(x, s.resubmissions(x, out), true)
 }
 
 // queue is what can go on in the database by itself.
@@ -330,6 +333,35 @@ func (s *searcher) owns(x *state, session int) bool {
 		}
 	}
 	return false
+}
+
+// resubmissions are requests that another client gets as well, at any time
+// after they were first submitted.
+func (s *searcher) resubmissions(x *state, out []successor) []successor {
+	if !s.allowed[faults.DuplicateRequest] || int(x.used()) >= s.cfg.MaxFaults {
+		return out
+	}
+	for i := 2; i < 2+s.clients; i++ {
+		if s.locals[x[i]].status != dormant {
+			continue
+		}
+		index := s.programs[s.locals[x[i]].who].index
+		for who := range s.programs {
+			p := &s.programs[who]
+			if !p.resubmits || p.index != index || p.originOp >= int(s.infos[x[2+p.origin]].begunOps) {
+				continue
+			}
+			l := local{who: uint8(who), node: p.roles[0].root.id, slots: s.locals[x[i]].slots}
+			place := s.place(placement{faults.DuplicateRequest, uint8(p.origin), uint8(p.originOp), 0})
+			out = append(out, successor{state: *x, mult: 1, place: place, fired: place, deed: deed{what: resubmits, actor: i}})
+			o := &out[len(out)-1]
+			o.state[i] = s.local(l)
+			o.state[1] += 1 << 16
+			s.untrack(&o.state)
+		}
+		return out // the others are like it
+	}
+	return out
 }
 
 // losses are what can go wrong with the store itself. After everything else is

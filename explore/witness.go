@@ -231,6 +231,9 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 		step.Kind = StepResume
 	case jumps:
 		step.Kind, step.Wait = StepWait, time.Duration(d.ms)*time.Millisecond
+	case resubmits:
+		step.Kind, step.Fault = StepResubmit, faults.DuplicateRequest
+		step.Command = []string{plain(s.programs[s.locals[n.state[d.actor]].who].requests[0], "")}
 	case falls:
 		step.Kind, step.Lost, step.Fault = StepLoses, int(d.index), faults.StoreLoses
 	case flushes:
@@ -270,7 +273,14 @@ func (s *searcher) conclude(w *Witness, c *casting, x state) {
 	for _, i := range order {
 		l := &s.locals[x[2+i]]
 		p := &s.programs[l.who]
-		w.Clients = append(w.Clients, WitnessClient{Name: c.names[i], Calls: p.calls})
+		if l.status == dormant {
+			continue
+		}
+		client := WitnessClient{Name: c.names[i], Calls: p.calls}
+		if p.resubmits {
+			client.Resubmits = plain(p.requests[0], "")
+		}
+		w.Clients = append(w.Clients, client)
 		for op, call := range p.calls {
 			o := WitnessOutcome{Client: c.names[i], Request: plain(p.requests[op], c.names[i]), Call: call}
 			switch {
