@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -73,4 +74,17 @@ func loadedBy(args []string) (source string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// countsKeys says whether an EVAL gets as far as compiling its script: the
+// number of keys must make sense. Other commands do.
+func countsKeys(args []string) bool {
+	if !strings.EqualFold(args[0], "EVAL") {
+		return true
+	}
+	if len(args) < 3 {
+		return false
+	}
+	n, err := strconv.Atoi(args[2])
+	return err == nil && n >= 0 && n <= len(args)-3
 }

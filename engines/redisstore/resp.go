@@ -203,3 +203,13 @@ func pretty(v any) string {
 	}
 	return fmt.Sprint(v)
 }
+
+// ErrorClass is a reply as far as a scheme may look: of an error only the code,
+// the first word, since servers word the rest differently.
+func ErrorClass(raw string) string {
+	if !strings.HasPrefix(raw, "-") {
+		return raw
+	}
+	code, _, _ := strings.Cut(strings.TrimSuffix(raw, "\r\n"), " ")
+	return code
+}
