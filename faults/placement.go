@@ -12,8 +12,8 @@ const (
 	// Preempted: the placement's client stands still after its step until all
 	// later clients are done. No time limit, no signal: only the order varies.
 	Preempted Order = "preempted"
-	// Barrier: all clients begin at once, and none goes on after its first
-	// step before every client has made it.
+	// Barrier: all clients begin at once, none goes on after its first step
+	// before every client has made it, and then they go on one after the other.
 	Barrier Order = "barrier"
 )
 

@@ -54,12 +54,17 @@ type Run struct {
 	Elapsed  time.Duration
 }
 
-// Outcome is what a request was answered; Unknown when it was not.
-func (r *Run) Outcome(request string) model.Outcome {
+// OutcomeOf is what a client's n-th operation, from 0, was answered; Unknown
+// when it was not.
+func (r *Run) OutcomeOf(client, n int) model.Outcome {
 	for _, o := range r.History.Ops {
-		if o.Request == request {
+		if o.Client != client {
+			continue
+		}
+		if n == 0 {
 			return o.Outcome
 		}
+		n--
 	}
 	return model.Unknown
 }
@@ -236,12 +241,12 @@ func (s *stage) begin(ctx context.Context, client int) {
 		defer close(s.done[client])
 		defer s.conductor.arrive(client, false)
 		for i, call := range s.c.Workload.Clients[client] {
-			id := s.requestID(client, i)
-			s.conductor.serving(client, id)
-			handle := s.rec.Call(client, call.Op, call.Qty, id)
-			a, err := s.procs[client].Run(ctx, clients.Operation{
-				Op: call.Op, SKU: s.sku, Qty: call.Qty, Request: id, Buyer: faults.ClientName(client),
-			})
+			op := clients.Operation{
+				Op: call.Op, SKU: s.sku, Qty: call.Qty, Request: s.requestID(client, i), Buyer: faults.ClientName(client),
+			}
+			s.conductor.serving(client, op)
+			handle := s.rec.Call(client, op.Op, op.Qty, op.Request)
+			a, err := s.procs[client].Run(ctx, op)
 			if errors.Is(err, clients.ErrGone) && s.conductor.mayDie(client) {
 				return // the operation stays an open unknown
 			}
@@ -287,10 +292,7 @@ func (s *stage) settleDown(ctx context.Context, client int) error {
 func (s *stage) perform(ctx context.Context) error {
 	p := s.c.Placement
 	if p.Order == faults.Barrier {
-		for i := range s.procs {
-			s.begin(ctx, i)
-		}
-		return s.finish(ctx)
+		return s.meetThenInTurn(ctx)
 	}
 	for i := range s.procs {
 		s.begin(ctx, i)
@@ -314,6 +316,29 @@ func (s *stage) perform(ctx context.Context) error {
 			return err
 		}
 	default:
+	}
+	return s.finish(ctx)
+}
+
+// meetThenInTurn lets every client make its first step, and then each, in the
+// order of arrival, finish its program: what all of them read is stale for all
+// but the first.
+func (s *stage) meetThenInTurn(ctx context.Context) error {
+	for i := range s.procs {
+		s.begin(ctx, i)
+	}
+	select {
+	case <-s.conductor.barrier:
+	case err := <-s.errs:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for i := range s.procs {
+		close(s.conductor.goOn[i])
+		if err := s.settleDown(ctx, i); err != nil {
+			return err
+		}
 	}
 	return s.finish(ctx)
 }
@@ -425,7 +450,8 @@ func (s *stage) judge(ctx context.Context) (*Run, error) {
 			run.Open++
 		}
 	}
-	probe := clients.Do(ctx, s.c.Entry.Scheme, s.env, clients.Operation{
+	// The probe has the published times: a slow machine is not a stuck sale.
+	probe := clients.Do(ctx, s.c.Entry.Scheme, s.world.env(schemes.Config{}), clients.Operation{
 		Op: model.Deduct, SKU: s.sku, Qty: 1, Request: "probe@" + s.sku, Buyer: "probe",
 	})
 	run.Rest.Probe = &probe.Outcome

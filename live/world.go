@@ -27,6 +27,10 @@ type World struct {
 	prefix string
 }
 
+// readyClients is how many idle client processes are kept: as many as the runs
+// that go on at once need, so that only a killed one has to be replaced.
+const readyClients = 3 * atOnce
+
 // Open starts the servers of a backend and a few client processes.
 func Open(ctx context.Context, backend servers.Backend) (*World, error) {
 	set, err := servers.Start(ctx, backend)
@@ -43,7 +47,7 @@ func Open(ctx context.Context, backend servers.Backend) (*World, error) {
 	if _, err := w.direct.DB.ExecContext(ctx, schemes.Schema()); err != nil {
 		return nil, errors.Join(fmt.Errorf("create tables: %w", err), w.Close())
 	}
-	w.pool = clients.NewPool(set.Reaper, 4)
+	w.pool = clients.NewPool(set.Reaper, readyClients)
 	return w, nil
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 func init() {
-	register(Entry{
+	Register(Entry{
 		Scheme:     dbVersion{},
 		Summary:    "optimistic lock in SQL: read stock and version, UPDATE … WHERE version = the one read, order in the same transaction, no retry",
 		Stores:     Stores{SQL: true},

@@ -10,7 +10,7 @@ import (
 )
 
 func init() {
-	register(Entry{
+	Register(Entry{
 		Scheme:     hincrby{},
 		Summary:    "HINCRBY -q, look at the reply, give back with HINCRBY +q when it is negative",
 		Stores:     Stores{Redis: true},

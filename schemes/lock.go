@@ -9,7 +9,7 @@ import (
 )
 
 func init() {
-	register(Entry{
+	Register(Entry{
 		Scheme:     lock{},
 		Summary:    "Redisson-style lock with a lease around HGET, compare, HINCRBY -q",
 		Stores:     Stores{Redis: true},

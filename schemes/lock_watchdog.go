@@ -7,7 +7,7 @@ import (
 )
 
 func init() {
-	register(Entry{
+	Register(Entry{
 		Scheme:     lockWatchdog{},
 		Summary:    "as lock, taken without a lease: a watchdog renews it every third of its lifetime",
 		Stores:     Stores{Redis: true},

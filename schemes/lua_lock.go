@@ -9,7 +9,7 @@ import (
 )
 
 func init() {
-	register(Entry{
+	Register(Entry{
 		Scheme:     luaLock{},
 		Summary:    "lock, then the lua-string script, then the order in SQL; unlock in a finally that does not ask",
 		Stores:     Stores{Redis: true, SQL: true},

@@ -11,7 +11,7 @@ import (
 )
 
 func init() {
-	register(Entry{
+	Register(Entry{
 		Scheme:     luaString{},
 		Summary:    "one script on a string key: compare, then DECRBY q",
 		Stores:     Stores{Redis: true},
@@ -22,7 +22,7 @@ func init() {
 //go:embed lua_string.lua
 var luaStringSource string
 
-var luaStringScript = redis.NewScript(luaStringSource)
+var luaStringScript = named("lua-string", luaStringSource)
 
 func stockKey(sku string) string { return "stock:" + sku }
 

@@ -7,7 +7,7 @@ import (
 )
 
 func init() {
-	register(Entry{
+	Register(Entry{
 		Scheme:     naive{},
 		Summary:    "positive control: GET, compare, DECRBY with nothing to protect what was read",
 		Stores:     Stores{Redis: true},

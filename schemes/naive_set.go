@@ -7,7 +7,7 @@ import (
 )
 
 func init() {
-	register(Entry{
+	Register(Entry{
 		Scheme:     naiveSet{},
 		Summary:    "positive control: GET, compare, SET the difference; oversells and is never negative",
 		Stores:     Stores{Redis: true},

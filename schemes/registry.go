@@ -12,15 +12,30 @@ type Entry struct {
 	Summary    string // one line
 	Stores     Stores
 	Guarantees Guarantees
+	// Hidden keeps a scheme out of All: a mutant is run by name only.
+	Hidden bool
 }
 
 var registry []Entry
 
-func register(e Entry) { registry = append(registry, e) }
+// Register adds a scheme, so that client processes of the same binary find it
+// by name. Call it from init, or before role.RunIfAsked. It panics when the
+// name is taken.
+func Register(e Entry) {
+	if _, err := ByName(e.Scheme.Name()); err == nil {
+		panic("schemes: " + e.Scheme.Name() + " is registered twice")
+	}
+	registry = append(registry, e)
+}
 
 // All lists the registered schemes, sorted by name.
 func All() []Entry {
-	all := append([]Entry(nil), registry...)
+	var all []Entry
+	for _, e := range registry {
+		if !e.Hidden {
+			all = append(all, e)
+		}
+	}
 	sort.Slice(all, func(i, j int) bool { return all[i].Scheme.Name() < all[j].Scheme.Name() })
 	return all
 }

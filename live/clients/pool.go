@@ -6,11 +6,11 @@ import (
 	"stockproof/live/reaper"
 )
 
-// Pool keeps a few idle processes ready, because a process takes longer to
-// start than a run to finish. It is safe for concurrent use.
+// Pool keeps idle processes ready, because a process takes longer to start than
+// a run to finish. It is safe for concurrent use.
 type Pool struct {
 	reaper *reaper.Reaper
-	spare  int
+	most   int // idle processes kept
 
 	mu     sync.Mutex
 	idle   []*Process
@@ -18,10 +18,13 @@ type Pool struct {
 	starts sync.WaitGroup
 }
 
-// NewPool keeps up to spare idle processes and starts the first ones at once.
-func NewPool(r *reaper.Reaper, spare int) *Pool {
-	p := &Pool{reaper: r, spare: spare}
-	for range spare {
+// startAhead is how many processes a pool starts before anybody asks.
+const startAhead = 4
+
+// NewPool keeps up to most idle processes and starts the first ones at once.
+func NewPool(r *reaper.Reaper, most int) *Pool {
+	p := &Pool{reaper: r, most: most}
+	for range min(startAhead, most) {
 		p.prepare()
 	}
 	return p
@@ -71,7 +74,7 @@ func (p *Pool) Put(proc *Process) {
 	default:
 	}
 	p.mu.Lock()
-	keep := !p.closed && len(p.idle) < p.spare
+	keep := !p.closed && len(p.idle) < p.most
 	if keep {
 		p.idle = append(p.idle, proc)
 	}

@@ -174,6 +174,13 @@ func findImages(ctx context.Context, opt Options, getenv func(string) string) (i
 	prepareTestcontainers()
 	ask, cancel := context.WithTimeout(ctx, dockerLimit)
 	defer cancel()
+	// The library quietly goes on to another daemon when the one named does not
+	// answer; whoever names one wants that one.
+	if named := os.Getenv("DOCKER_HOST"); named != "" {
+		if err := pingDocker(ask); err != nil {
+			return images{}, fmt.Errorf("%w at DOCKER_HOST=%s: %w", ErrNoDocker, named, err)
+		}
+	}
 	tc, err := testcontainers.NewDockerClientWithOpts(ask)
 	if err != nil {
 		return images{}, fmt.Errorf("%w: %w", ErrNoDocker, err)
@@ -198,6 +205,17 @@ func findImages(ctx context.Context, opt Options, getenv func(string) string) (i
 		found.pull = found.pull || pull
 	}
 	return found, nil
+}
+
+// pingDocker asks the daemon the environment names.
+func pingDocker(ctx context.Context) error {
+	docker, err := client.New(client.FromEnv)
+	if err != nil {
+		return err
+	}
+	defer docker.Close()
+	_, err = docker.Ping(ctx, client.PingOptions{})
+	return err
 }
 
 func firstOf(values ...string) string {

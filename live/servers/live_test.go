@@ -2,6 +2,9 @@ package servers_test
 
 import (
 	"context"
+	"os"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -67,3 +70,55 @@ func TestBothServersAnswerAndSyncToDisk(t *testing.T) {
 	})
 }
 
+// tryPostgres connects and returns what went wrong.
+func tryPostgres(t *testing.T, dsn string) error {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		return err
+	}
+	return c.Close(t.Context())
+}
+
+func TestAServerThatMayForgetACommitIsRefused(t *testing.T) {
+	onEachBackend(t, func(t *testing.T, b servers.Backend) {
+		for _, setting := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
+			t.Run(setting, func(t *testing.T) {
+				session := "test-" + setting + "-" + strconv.Itoa(os.Getpid())
+				_, err := servers.StartWith(t.Context(), b, servers.Options{Session: session, PostgresSettings: map[string]string{setting: "off"}})
+				require.ErrorIs(t, err, servers.ErrNotDurable)
+				require.ErrorContains(t, err, "run postgres: ")
+				require.ErrorContains(t, err, setting+" is off")
+				require.Empty(t, leftOf(t, b, session))
+			})
+		}
+	})
+}
+
+func TestPersistenceIsAsAskedFor(t *testing.T) {
+	onEachBackend(t, func(t *testing.T, b servers.Backend) {
+		s := start(t, b, servers.Options{Persistence: servers.AOFAlways, RedisSettings: map[string]string{"databases": "64"}})
+		r := redisClient(t, s)
+		for name, want := range map[string]string{"appendonly": "yes", "appendfsync": "always", "databases": "64"} {
+			got, err := r.ConfigGet(t.Context(), name).Result()
+			require.NoError(t, err)
+			require.Equal(t, want, got[name], name)
+		}
+	})
+}
+
+func TestAStartThatIsCalledOffLeavesNothing(t *testing.T) {
+	onEachBackend(t, func(t *testing.T, b servers.Backend) {
+		session := "test-off-" + strconv.Itoa(os.Getpid())
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			defer cancel()
+			for ctx.Err() == nil && len(leftOf(t, b, session)) == 0 {
+				runtime.Gosched()
+			}
+		}()
+		_, err := servers.StartWith(ctx, b, servers.Options{Session: session})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Empty(t, leftOf(t, b, session))
+	})
+}

@@ -1,0 +1,33 @@
+# One target for each thing a person does.
+.DEFAULT_GOAL := help
+.PHONY: explore verify bench test lint image clean help bin/stockproof
+
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+bin/stockproof:
+	go build -o $@ ./cmd/stockproof
+
+explore: bin/stockproof ## judge every scheme by covering every interleaving; needs no server
+	bin/stockproof verify --world explore
+
+verify: bin/stockproof ## the whole matrix, also on real servers
+	bin/stockproof verify --world all
+
+bench: bin/stockproof ## what each scheme costs
+	bin/stockproof bench
+
+test: ## install what is missing, then lint and test on every backend
+	scripts/setup.sh
+	$(MAKE) --no-print-directory lint
+	scripts/test.sh
+
+lint: ## go vet and staticcheck
+	go vet ./...
+	go tool staticcheck ./...
+
+image: ## build the local image for the container backend
+	scripts/build-image.sh
+
+clean: ## remove what builds and runs have written
+	rm -rf bin out evidence/histories evidence/witnesses evidence/pictures evidence/report.html evidence/*.json
