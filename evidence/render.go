@@ -85,6 +85,9 @@ func (r Report) matrix() table.Writer {
 	return t
 }
 
+// mostLines bounds the list of surprises in text for people.
+const mostLines = 20
+
 // summary counts the cells and lists what is not as declared.
 func (r Report) summary() string {
 	count := map[Verdict]int{}
@@ -100,7 +103,11 @@ func (r Report) summary() string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "%d verdicts are not as declared:", len(surprises))
-	for _, c := range surprises {
+	for i, c := range surprises {
+		if i == mostLines {
+			fmt.Fprintf(&b, "\n  … and %d more, in evidence.json", len(surprises)-i)
+			break
+		}
 		fmt.Fprintf(&b, "\n  %s", c.line())
 	}
 	return b.String()

@@ -13,19 +13,6 @@ import (
 	"stockproof/live/wire"
 )
 
-// Step is one line of a run's log: what a client asked a server, what it was
-// told, and what the counter was right after.
-type Step struct {
-	Client  int
-	N       int // the client's own count, from 1
-	Server  string
-	Command string
-	Reply   string      // empty when no reply came
-	Fault   faults.Kind // the fault placed on this step, if any
-	Counter *int64      // units; nil when it could not be read
-	Blocked bool        // the statement waited for another transaction's lock
-}
-
 // conductor is the gate of one run: it lets one step at a time through to the
 // stores, reads the counter after each, and applies the fault at its placement.
 //
@@ -46,7 +33,7 @@ type conductor struct {
 	log       []Step
 	index     map[stepKey]int // into log
 	flying    map[stepKey]*flight
-	request   []string // by client: the request it is serving
+	serves    []clients.Operation // by client: what it is serving
 	last      *int64   // counter after the last step
 	lowest    *int64
 	unwatched error // why the counter could not be followed
@@ -76,18 +63,18 @@ func newConductor(p faults.Placement, procs []*clients.Process, observe func(con
 	c := &conductor{
 		placement: p, clients: len(procs), processes: procs, observe: observe, blockers: blockers,
 		turn: make(chan struct{}, 1), index: map[stepKey]int{}, flying: map[stepKey]*flight{},
-		request: make([]string, len(procs)), last: &initial, lowest: &initial, taken: map[string]int64{},
+		serves: make([]clients.Operation, len(procs)), last: &initial, lowest: &initial, taken: map[string]int64{},
 		parked: make(chan struct{}), release: make(chan struct{}), barrier: make(chan struct{}), arrived: map[int]bool{},
 	}
 	c.idle = sync.NewCond(&c.mu)
 	return c
 }
 
-// serving notes which request a client's next steps belong to.
-func (c *conductor) serving(client int, request string) {
+// serving notes which operation a client's next steps belong to.
+func (c *conductor) serving(client int, op clients.Operation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.request[client] = request
+	c.serves[client] = op
 }
 
 // here says whether the placement is at this step.
@@ -99,7 +86,7 @@ func (c *conductor) here(s wire.Step) bool {
 // note appends the step to the log; call it with mu held.
 func (c *conductor) note(s wire.Step) {
 	c.index[stepKey{s.Client, s.N}] = len(c.log)
-	c.log = append(c.log, Step{Client: s.Client, N: s.N, Server: string(s.Server), Command: s.Text()})
+	c.log = append(c.log, Step{Client: s.Client, N: s.N, Server: s.Server, Command: commandText(s)})
 }
 
 func (c *conductor) logged(s wire.Step) *Step { return &c.log[c.index[stepKey{s.Client, s.N}]] }
@@ -208,20 +195,25 @@ func (c *conductor) Reply(ctx context.Context, s wire.Step, r wire.Reply) wire.R
 	entry := c.logged(s)
 	entry.Reply = r.Text
 	c.seen(s, entry, units, err)
-	c.land(s)
 	c.giveTurn(f)
 	here := c.here(s)
 	if here && c.placement.Kind != faults.None {
 		entry.Fault = c.placement.Kind
 	}
 	c.mu.Unlock()
-	if here {
-		return c.apply(ctx, s)
-	}
-	if c.placement.Order == faults.Barrier && s.N == 1 {
+	action := wire.Deliver
+	switch {
+	case here:
+		action = c.apply(ctx, s)
+	case c.placement.Order == faults.Barrier && s.N == 1:
 		c.meet(ctx, s.Client)
 	}
-	return wire.Deliver
+	// Only now is the step over: a run that is judged has seen what became of
+	// the fault.
+	c.mu.Lock()
+	c.land(s)
+	c.mu.Unlock()
+	return action
 }
 
 // seen takes an observation of the counter into account; call it with mu held.
@@ -235,7 +227,11 @@ func (c *conductor) seen(s wire.Step, entry *Step, units int64, err error) {
 		c.lowest = &units
 	}
 	if c.last != nil {
-		c.taken[c.request[s.Client]] += *c.last - units
+		// A step that writes a computed value over somebody else's restock makes
+		// the counter fall by more than its request asked for; it is one
+		// deduction all the same.
+		now := c.serves[s.Client]
+		c.taken[now.Request] += min(*c.last-units, now.Qty)
 	}
 	c.last = &units
 }
@@ -295,14 +291,14 @@ func (c *conductor) meet(ctx context.Context, client int) {
 func (c *conductor) arrive(client int, stepped bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := c.arrived[client]; known {
+	if _, known := c.arrived[client]; known || c.placement.Order != faults.Barrier {
 		return
 	}
 	c.arrived[client] = stepped
 	if len(c.arrived) < c.clients {
 		return
 	}
-	c.fired = c.placement.Order == faults.Barrier
+	c.fired = true
 	for _, stepped := range c.arrived {
 		c.fired = c.fired && stepped
 	}

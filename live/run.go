@@ -236,12 +236,12 @@ func (s *stage) begin(ctx context.Context, client int) {
 		defer close(s.done[client])
 		defer s.conductor.arrive(client, false)
 		for i, call := range s.c.Workload.Clients[client] {
-			id := s.requestID(client, i)
-			s.conductor.serving(client, id)
-			handle := s.rec.Call(client, call.Op, call.Qty, id)
-			a, err := s.procs[client].Run(ctx, clients.Operation{
-				Op: call.Op, SKU: s.sku, Qty: call.Qty, Request: id, Buyer: faults.ClientName(client),
-			})
+			op := clients.Operation{
+				Op: call.Op, SKU: s.sku, Qty: call.Qty, Request: s.requestID(client, i), Buyer: faults.ClientName(client),
+			}
+			s.conductor.serving(client, op)
+			handle := s.rec.Call(client, op.Op, op.Qty, op.Request)
+			a, err := s.procs[client].Run(ctx, op)
 			if errors.Is(err, clients.ErrGone) && s.conductor.mayDie(client) {
 				return // the operation stays an open unknown
 			}

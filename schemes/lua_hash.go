@@ -4,8 +4,6 @@ import (
 	"context"
 	_ "embed"
 
-	"github.com/redis/go-redis/v9"
-
 	"stockproof/model"
 )
 
@@ -21,7 +19,7 @@ func init() {
 //go:embed lua_hash.lua
 var luaHashSource string
 
-var luaHashScript = redis.NewScript(luaHashSource)
+var luaHashScript = named("lua-hash", luaHashSource)
 
 // luaHash is the atomic script on a hash field.
 type luaHash struct{ hashStock }

@@ -22,7 +22,7 @@ func init() {
 //go:embed lua_string.lua
 var luaStringSource string
 
-var luaStringScript = redis.NewScript(luaStringSource)
+var luaStringScript = named("lua-string", luaStringSource)
 
 func stockKey(sku string) string { return "stock:" + sku }
 

@@ -20,9 +20,9 @@ var redissonReleaseSource string
 var redissonRenewSource string
 
 var (
-	redissonAcquire = redis.NewScript(redissonAcquireSource)
-	redissonRelease = redis.NewScript(redissonReleaseSource)
-	redissonRenew   = redis.NewScript(redissonRenewSource)
+	redissonAcquire = named("lock-acquire", redissonAcquireSource)
+	redissonRelease = named("lock-release", redissonReleaseSource)
+	redissonRenew   = named("lock-renew", redissonRenewSource)
 )
 
 // ErrNotHolder is Redisson's IllegalMonitorStateException: the lock is not

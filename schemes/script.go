@@ -21,3 +21,17 @@ func deductByScript(ctx context.Context, env Env, script *redis.Script, keys []s
 	}
 	return model.SoldOut, nil
 }
+
+// scriptNames maps the SHA-1 that EVALSHA sends to a name for people.
+var scriptNames = map[string]string{}
+
+// named gives a script a name for reports and schedules.
+func named(name, source string) *redis.Script {
+	s := redis.NewScript(source)
+	scriptNames[s.Hash()] = name
+	return s
+}
+
+// ScriptName is the name of a script of this package by its SHA-1; empty for
+// one it does not know.
+func ScriptName(sha string) string { return scriptNames[sha] }
