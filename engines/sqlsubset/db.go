@@ -96,6 +96,16 @@ type waiting struct {
 	args []value
 	on   int // the session whose transaction must end first, or nobody
 
+	// at is the row whose lock is waited for, 0 when the statement waits for a
+	// key instead. PostgreSQL queues the waiters of a row behind the first of
+	// them (the heavyweight tuple lock), which shows when there is a deadlock:
+	// the first may be cancelled although nobody waits for its transaction.
+	// head says that this may be the first. It is known to be, or not, except
+	// when several waiters were sent back at once.
+	at     uint32
+	head   bool
+	queued bool // has been waiting since before; set by settle only
+
 	// UPDATE, DELETE, SELECT FOR UPDATE: rows chosen on the statement's
 	// snapshot that are still to be locked, the one waited for first.
 	rows []uint32
@@ -121,6 +131,7 @@ const (
 	mutOneWaiter           // only the lowest session number may go on
 	mutKeepLocks           // a failed statement keeps its transaction's locks
 	mutInsertNoWait        // INSERT takes an uncommitted key for a committed one
+	mutNoQueue             // who is first in the queue of a row is never cancelled for it
 	mutDirtyRead           // a snapshot shows uncommitted rows
 )
 
@@ -257,8 +268,9 @@ func (db *DB) start(st *Statement, args []any) (*waiting, error) {
 
 // run takes a statement as far as it goes.
 func (db *DB) run(session int, w *waiting) (Reply, Status) {
-	var on int
 	var err error
+	w.on, w.at, w.head, w.queued = nobody, 0, false, false
+	on := nobody
 	if w.st.kind == Insert {
 		on, err = db.insert(session, w)
 	} else {
@@ -268,8 +280,7 @@ func (db *DB) run(session int, w *waiting) (Reply, Status) {
 		return db.fail(session, err), Done
 	}
 	if on != nobody {
-		w.on = on
-		db.session(session).wait = w
+		db.session(session).wait = w // settle lets it wait
 		db.settle()
 		return Reply{}, Blocked
 	}
@@ -334,7 +345,7 @@ func (db *DB) end(session int, commit bool) {
 	for i := range db.sessions {
 		if w := db.sessions[i].wait; w != nil && w.on == session {
 			woken := *w
-			woken.on = nobody
+			woken.on, woken.at, woken.head, woken.queued = nobody, 0, false, false
 			db.sessions[i].wait = &woken
 		}
 	}
@@ -344,17 +355,44 @@ func (db *DB) end(session int, commit bool) {
 // settle lets statements that were woken look again, and go back to waiting
 // when somebody else has what they need.
 func (db *DB) settle() {
+	sent := make([]int, 0, 4) // places of the sessions sent back now
 	for i := range db.sessions {
 		s := &db.sessions[i]
 		if s.wait == nil || s.wait.on != nobody {
 			continue
 		}
-		if on := db.blocker(s.id, s.wait); on != nobody {
+		if on, at := db.blocker(s.id, s.wait); on != nobody {
 			again := *s.wait
-			again.on = on
+			again.on, again.at, again.head = on, at, at != 0 && !db.queued(at)
 			s.wait = &again
+			sent = append(sent, i)
 		}
 	}
+	for _, i := range sent {
+		db.sessions[i].wait.queued = true
+	}
+	// When the first of a queue has gone, any of the others may be the next.
+	for i := range db.sessions {
+		if w := db.sessions[i].wait; w != nil && w.at != 0 && !db.headed(w.at) {
+			for k := range db.sessions {
+				if o := db.sessions[k].wait; o != nil && o.at == w.at {
+					next := *o
+					next.head = true
+					db.sessions[k].wait = &next
+				}
+			}
+		}
+	}
+}
+
+// queued reports whether somebody waits for the row already, those sent back
+// in the same moment not counted.
+func (db *DB) queued(at uint32) bool {
+	return slices.ContainsFunc(db.sessions, func(s session) bool { return s.wait != nil && s.wait.at == at && s.wait.queued })
+}
+
+func (db *DB) headed(at uint32) bool {
+	return slices.ContainsFunc(db.sessions, func(s session) bool { return s.wait != nil && s.wait.at == at && s.wait.head })
 }
 
 // Waiting lists the sessions that have a statement in progress, each with the
@@ -411,9 +449,12 @@ func (db *DB) Resume(session int) (Reply, Status) {
 	return db.run(session, &w)
 }
 
-// Deadlocked lists the cycles of sessions that wait for each other, each in
-// the order of waiting from its lowest number on. PostgreSQL cancels the
-// member whose deadlock_timeout runs out first, so the victim is a choice.
+// Deadlocked lists the deadlocks: for each the sessions of which PostgreSQL may
+// cancel one, in ascending order. They are those that wait for each other in a
+// circle, and whoever is first in the queue of a row that a member queues for:
+// it stands between the member and the row's holder, although its own
+// transaction harms nobody (cancelling it does not end the deadlock). The server
+// cancels the one whose deadlock_timeout runs out first, so the victim is a choice.
 func (db *DB) Deadlocked() [][]int {
 	var out [][]int
 	seen := map[int]bool{}
@@ -428,15 +469,29 @@ func (db *DB) Deadlocked() [][]int {
 			path = append(path, at)
 			at = db.sessions[i].wait.on
 			if k := slices.Index(path, at); k >= 0 {
-				cycle := path[k:]
-				low := slices.Index(cycle, slices.Min(cycle))
-				out = append(out, slices.Concat(cycle[low:], cycle[:low]))
+				out = append(out, db.victims(path[k:]))
 				break
 			}
 		}
 	}
 	slices.SortFunc(out, func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
 	return out
+}
+
+// victims adds to a circle the heads of the queues its members stand in.
+func (db *DB) victims(circle []int) []int {
+	all := slices.Clone(circle)
+	for _, member := range circle {
+		i, _ := db.find(member)
+		at := db.sessions[i].wait.at
+		for _, s := range db.sessions {
+			if at != 0 && s.wait != nil && s.wait.at == at && s.wait.head && !slices.Contains(all, s.id) && db.mut != mutNoQueue {
+				all = append(all, s.id)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // Kill cancels the blocked statement of a deadlocked session and answers its

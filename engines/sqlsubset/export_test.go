@@ -8,6 +8,7 @@ var Mutants = map[string]mutant{
 	"waiters go on in the order of their numbers":       mutOneWaiter,
 	"a failed statement keeps its locks until ROLLBACK": mutKeepLocks,
 	"INSERT does not wait for an uncommitted key":       mutInsertNoWait,
+	"only a circle's members are cancelled":             mutNoQueue,
 	"a snapshot shows uncommitted rows":                 mutDirtyRead,
 }
 

@@ -141,9 +141,13 @@ func (db *DB) withdraw(session int, w *waiting) {
 		t := &db.tables[w.plan.tabIndex]
 		*t = slices.DeleteFunc(*t, func(r row) bool { return r.id == w.id })
 		for i := range db.sessions {
-			if o := db.sessions[i].wait; o != nil && o.on == session && db.blocker(db.sessions[i].id, o) != session {
+			o := db.sessions[i].wait
+			if o == nil || o.on != session {
+				continue
+			}
+			if on, _ := db.blocker(db.sessions[i].id, o); on != session {
 				woken := *o
-				woken.on = nobody
+				woken.on, woken.at, woken.head, woken.queued = nobody, 0, false, false
 				db.sessions[i].wait = &woken
 			}
 		}
@@ -152,22 +156,25 @@ func (db *DB) withdraw(session int, w *waiting) {
 }
 
 // insertBlocker is what insert would wait for, without doing anything.
-func (db *DB) insertBlocker(session int, w *waiting) int {
+func (db *DB) insertBlocker(session int, w *waiting) (on int, at uint32) {
 	if w.st.conflict != nil && !w.placing {
 		for _, u := range w.plan.arbiters {
 			r := db.clash(session, w, u)
 			if r == nil {
 				continue
 			}
-			if db.uncertain(session, r) || w.st.conflict.update && r.op != rowFree && r.holder != session {
-				return r.holder
+			switch {
+			case db.uncertain(session, r):
+				return r.holder, 0
+			case w.st.conflict.update && r.op != rowFree && r.holder != session:
+				return r.holder, r.id
 			}
-			return nobody
+			return nobody, 0
 		}
-		return nobody
+		return nobody, 0
 	}
 	if r := db.clash(session, w, w.placed); r != nil && db.uncertain(session, r) && !slices.Contains(w.plan.arbiters, w.placed) {
-		return r.holder
+		return r.holder, 0
 	}
-	return nobody
+	return nobody, 0
 }

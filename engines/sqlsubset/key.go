@@ -87,6 +87,11 @@ func (db *DB) appendSession(b []byte, s *session, num func(int) int) []byte {
 		b = a.appendKey(b)
 	}
 	b = binary.AppendVarint(b, int64(num(w.on)))
+	if w.head {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
 	// Rows that are gone have no say any more; the others go by their place.
 	for _, id := range w.rows {
 		for i := range db.tables[w.plan.tabIndex] {

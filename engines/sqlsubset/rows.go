@@ -100,8 +100,34 @@ func (db *DB) choose(session int, w *waiting) error {
 		tie = tie || i > 0 && byOrder(chosen[i-1], r) == 0
 		w.rows = append(w.rows, r.id)
 	}
-	if mustWait && tie {
+	if !mustWait {
+		return nil
+	}
+	if tie {
 		return &UnsupportedError{What: "waiting for one of several rows locked in no given order", SQL: w.st.sql}
+	}
+	return db.foresee(session, w, chosen)
+}
+
+// foresee evaluates what PostgreSQL evaluates before it tries to lock: the new
+// version of an UPDATE with its constraints, and the list of a SELECT, both on
+// the version that was chosen. What fails there fails without waiting, even if
+// the newest version would have been fine.
+func (db *DB) foresee(session int, w *waiting, chosen []*row) error {
+	e := env{args: w.args}
+	for _, r := range chosen {
+		old := db.visible(session, r)
+		switch w.st.kind {
+		case Update:
+			if _, err := w.plan.tab.assign(old, w.plan.sets, &e); err != nil {
+				return err
+			}
+		case Select:
+			dry := waiting{plan: w.plan}
+			if err := dry.emit(&e, old); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -197,20 +223,21 @@ func (t *table) assign(old []value, sets []boundSet, e *env) ([]value, error) {
 	return next, t.validate(next)
 }
 
-// blocker is the session a statement that was woken would wait for next.
-func (db *DB) blocker(session int, w *waiting) int {
+// blocker is the session a statement that was woken would wait for next, and
+// the row when it would queue for a row's lock.
+func (db *DB) blocker(session int, w *waiting) (on int, at uint32) {
 	if w.st.kind == Insert {
 		return db.insertBlocker(session, w)
 	}
 	for _, id := range w.rows {
 		if r := db.row(w.plan.tabIndex, id); r != nil {
 			if r.op != rowFree && r.holder != session {
-				return r.holder
+				return r.holder, r.id
 			}
 			break
 		}
 	}
-	return nobody
+	return nobody, 0
 }
 
 // comparePrimary orders rows by primary key.
