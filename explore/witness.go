@@ -56,6 +56,7 @@ type WitnessStep struct {
 	Kind     StepKind
 	Client   string
 	Server   string   // "redis" or "sql"
+	Conn     int      // for SQL: which of the client's connections
 	Command  []string // words of the command; for SQL the statement, then its arguments
 	Reply    string   // of the server, raw for Redis; empty when it never saw the step
 	Blocked  bool     // the statement waits for a row
@@ -173,7 +174,7 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 		st := s.world.step(cmd)
 		step.Server = "redis"
 		if st.sql {
-			step.Server = "sql"
+			step.Server, step.Conn = "sql", st.conn
 		}
 		for _, word := range splitArgs(st.args) {
 			step.Command = append(step.Command, plain(word, step.Client))
@@ -209,7 +210,7 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 		l := s.locals[x[d.actor]]
 		for _, st := range s.role(l).node(l.node).pending {
 			if st.sql && st.conn == int(l.stuck)-1 {
-				step.Server = "sql"
+				step.Server, step.Conn = "sql", st.conn
 				for _, word := range splitArgs(st.args) {
 					step.Command = append(step.Command, plain(word, step.Client))
 				}
@@ -226,7 +227,7 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 	case orphans:
 		step.Kind, step.Server = StepGranted, "sql"
 		step.Client = faults.ClientName(int(d.index) / maxConns)
-		step.Command = []string{"(statement of a client that is gone)"}
+		step.Conn = int(d.index) % maxConns
 	case resumes:
 		step.Kind = StepResume
 	case jumps:
@@ -342,6 +343,9 @@ func (st WitnessStep) Words() string {
 		return strings.Join(append([]string{strings.ToUpper(c[0]), name}, c[3:]...), " ")
 	}
 	if st.Server == "sql" {
+		if len(c) == 0 {
+			return "the statement of a client that is gone"
+		}
 		return sqlText(c)
 	}
 	if len(c) == 0 {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -26,15 +27,26 @@ var ErrNoServer = errors.New("no redis-server")
 // clock moved by a millisecond meanwhile the question is asked again, so that
 // times to live come out exact.
 type Server struct {
-	mu   sync.Mutex
-	cmd  *exec.Cmd
-	dir  string
-	conn net.Conn
-	r    *bufio.Reader
-	sub  net.Conn
-	subR *bufio.Reader
-	ends int
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	stdin io.Closer
+	dir   string
+	conn  net.Conn
+	r     *bufio.Reader
+	sub   net.Conn
+	subR  *bufio.Reader
+	ends  int
 }
+
+// keeper stands between this process and redis-server: its standard input ends
+// when this process does, however that happens, and then it ends the server
+// and removes the folder.
+const keeper = `"$1" --port 0 --unixsocket "$2" --save "" --appendonly no --dir "$3" >/dev/null 2>&1 &
+server=$!
+cat >/dev/null
+kill -9 $server
+wait $server
+rm -rf "$3"`
 
 // StartServer starts redis-server from PATH.
 func StartServer() (*Server, error) {
@@ -48,9 +60,12 @@ func StartServer() (*Server, error) {
 	}
 	socket := filepath.Join(dir, "s")
 	s := &Server{dir: dir}
-	s.cmd = exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir)
-	// The server must not outlive us, however we end.
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	s.cmd = exec.Command("sh", "-c", keeper, "keeper", path, socket, dir)
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us to pass on
+	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
 	if err := s.cmd.Start(); err != nil {
 		os.RemoveAll(dir)
 		return nil, fmt.Errorf("%w: %w", ErrNoServer, err)
@@ -103,8 +118,8 @@ func (s *Server) Close() error {
 	if s.sub != nil {
 		s.sub.Close()
 	}
-	s.cmd.Process.Kill()
-	s.cmd.Wait() // the error is that we killed it
+	s.stdin.Close()
+	s.cmd.Wait() // the shell has ended the server and removed the folder by then
 	return os.RemoveAll(s.dir)
 }
 
