@@ -66,15 +66,28 @@ type searcher struct {
 }
 
 func (l *Lab) search(ctx context.Context, cfg Config, symmetry bool) (res *Result, err error) {
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case failure:
-			res, err = nil, p.err
-		default:
-			panic(p)
-		}
-	}()
+	defer rescue(&err)
+	s, err := l.prepare(cfg, symmetry)
+	if err != nil {
+		return nil, err
+	}
+	why := s.breadthFirst(ctx)
+	return s.result(why, l.runs.Load()), nil
+}
+
+// rescue turns a failure in the middle of a search into an error.
+func rescue(err *error) {
+	switch p := recover().(type) {
+	case nil:
+	case failure:
+		*err = p.err
+	default:
+		panic(p)
+	}
+}
+
+// prepare makes a searcher that stands at the first state.
+func (l *Lab) prepare(cfg Config, symmetry bool) (*searcher, error) {
 	w, err := l.world(cfg, symmetry)
 	if err != nil {
 		return nil, err
@@ -88,8 +101,7 @@ func (l *Lab) search(ctx context.Context, cfg Config, symmetry bool) (res *Resul
 		return nil, err
 	}
 	s.judge = newJudge(s)
-	why := s.breadthFirst(ctx)
-	return s.result(why, l.runs.Load()), nil
+	return s, nil
 }
 
 // begin makes the first state: the article is on sale and nobody has come.

@@ -95,7 +95,7 @@ type casting struct {
 	free  [][]string
 }
 
-func (s *searcher) newCasting(x *state) *casting {
+func (s *searcher) newCasting() *casting {
 	c := &casting{s: s, names: make([]string, s.clients), free: make([][]string, len(s.programs))}
 	if !s.symmetry {
 		for i := range c.names {
@@ -133,10 +133,9 @@ func (c *casting) sort(x *state) {
 // witness tells the execution that leads to state i.
 func (s *searcher) witness(i uint32) *Witness {
 	states := s.trail(i)
-	w := &Witness{Scheme: s.cfg.Entry.Scheme.Name(), Workload: s.cfg.Workload.Name, Retries: s.cfg.Retries,
-		Times: s.cfg.Times, Stock: s.cfg.Stock}
+	w := s.newWitness()
 	x := states[0]
-	c := s.newCasting(&x)
+	c := s.newCasting()
 	for _, next := range states[1:] {
 		step, after := s.tell(c, x, next)
 		w.Steps = append(w.Steps, step)
@@ -144,6 +143,11 @@ func (s *searcher) witness(i uint32) *Witness {
 	}
 	s.conclude(w, c, x)
 	return w
+}
+
+func (s *searcher) newWitness() *Witness {
+	return &Witness{Scheme: s.cfg.Entry.Scheme.Name(), Workload: s.cfg.Workload.Name, Retries: s.cfg.Retries,
+		Times: s.cfg.Times, Stock: s.cfg.Stock}
 }
 
 // tell finds what leads from x to the state next and says it.
