@@ -1,0 +1,43 @@
+package explore
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"stockproof/faults"
+	"stockproof/schemes"
+)
+
+func BenchmarkLock4Clients2Faults(b *testing.B) {
+	entry, err := schemes.ByName("lock")
+	require.NoError(b, err)
+	w, _ := faults.WorkloadByName("unit")
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := Run(context.Background(), Config{Entry: entry, Workload: w, Clients: 4, MaxFaults: 2,
+			Faults: []faults.Kind{faults.ClientCrash, faults.RequestLost, faults.ReplyLost, faults.ScriptFlush}})
+		require.NoError(b, err)
+		b.ReportMetric(float64(r.States)/r.Elapsed.Seconds(), "states/s")
+		b.Logf("%s: %d states, %d transitions, %v executions, %d MB, %v, %d runs, %d q, locals %s", letters(r), r.States, r.Transitions, r.Executions, r.Bytes>>20, r.Elapsed, r.Extractions, r.StoreQuestions, r.Why)
+	}
+}
+
+func BenchmarkExtraction(b *testing.B) {
+	entry, err := schemes.ByName("lock")
+	require.NoError(b, err)
+	var runs atomic.Int64
+	a, err := newAutomaton(entry, role{deduct, 1, self, self + ".1", 0}, DefaultTimes, -1, &runs)
+	require.NoError(b, err)
+	n, err := a.step(a.root, event{kind: replied, text: ":300\r\n"})
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		m := &node{parent: n, event: event{kind: replied, text: ":300\r\n"}, next: map[event]*node{}}
+		if err := a.extract(m, m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"stockproof/engines/redisstore"
+	"stockproof/faults"
+	"stockproof/schemes"
+)
+
+// Lab keeps what searches have in common, so that a whole matrix asks each
+// scheme and each engine a question only once. It is safe for use by several
+// goroutines: cells of a matrix may run side by side.
+type Lab struct {
+	mu       sync.Mutex
+	engines  map[string]redisstore.Engine
+	worlds   map[worldKey]*world
+	automata map[automatonKey]*automatonEntry
+	runs     atomic.Int64
+}
+
+type worldKey struct {
+	scheme   schemes.Scheme
+	engine   string
+	symmetry bool
+}
+
+type automatonKey struct {
+	scheme  schemes.Scheme
+	role    role
+	times   schemes.Config
+	retries int
+}
+
+type automatonEntry struct {
+	once sync.Once
+	a    *automaton
+	err  error
+}
+
+// NewLab makes an empty laboratory. Close it after use.
+func NewLab() *Lab {
+	return &Lab{engines: map[string]redisstore.Engine{}, worlds: map[worldKey]*world{}, automata: map[automatonKey]*automatonEntry{}}
+}
+
+// Close ends the engines.
+func (l *Lab) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, e := range l.engines {
+		errs = append(errs, e.Close())
+	}
+	l.engines = map[string]redisstore.Engine{}
+	return errors.Join(errs...)
+}
+
+func (l *Lab) world(cfg Config, symmetry bool) (*world, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := cfg.Engine
+	if name == "" {
+		name = "miniredis"
+	}
+	engine := l.engines[name]
+	if engine == nil {
+		var err error
+		if engine, err = openEngine(name); err != nil {
+			return nil, err
+		}
+		l.engines[name] = engine
+	}
+	shared := reflect.ValueOf(cfg.Entry.Scheme).Comparable()
+	key := worldKey{engine: name, symmetry: symmetry}
+	if shared {
+		key.scheme = cfg.Entry.Scheme
+		if w := l.worlds[key]; w != nil {
+			return w, nil
+		}
+	}
+	w := newWorld(engine, cfg.Entry, symmetry)
+	w.solo = func(act action, qty int64, client string) (*automaton, error) {
+		return l.automaton(cfg.Entry, role{act, qty, client, client + ".1", 0}, DefaultTimes, -1)
+	}
+	if shared {
+		l.worlds[key] = w
+	}
+	return w, nil
+}
+
+func (l *Lab) automaton(entry schemes.Entry, r role, times schemes.Config, retries int) (*automaton, error) {
+	if !reflect.ValueOf(entry.Scheme).Comparable() {
+		return newAutomaton(entry, r, times, retries, &l.runs)
+	}
+	key := automatonKey{entry.Scheme, r, times, retries}
+	l.mu.Lock()
+	e := l.automata[key]
+	if e == nil {
+		e = &automatonEntry{}
+		l.automata[key] = e
+	}
+	l.mu.Unlock()
+	e.once.Do(func() { e.a, e.err = newAutomaton(entry, r, times, retries, &l.runs) })
+	return e.a, e.err
+}
+
+// Run searches one configuration. It answers an error for a configuration that
+// makes no sense, a scheme that cannot be explored (ErrScheme,
+// *NonDeterminismError) and an engine that fails; running out of time or
+// memory is a Result with inconclusive verdicts.
+func (l *Lab) Run(ctx context.Context, cfg Config) (*Result, error) {
+	began := time.Now()
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	symmetry := !cfg.NoSymmetry && symmetric(cfg)
+	r, err := l.search(ctx, cfg, symmetry)
+	if errors.Is(err, errForeignName) && symmetry {
+		r, err = l.search(ctx, cfg, false)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("explore %s: %w", cfg.Entry.Scheme.Name(), err)
+	}
+	r.Elapsed = time.Since(began)
+	return r, nil
+}
+
+// symmetric says whether clients may be renamed at all. A request submitted
+// again ties two clients together, and a database knows clients by session as
+// well as by name.
+func symmetric(cfg Config) bool {
+	return resubmissions(cfg) == 0 && !cfg.Entry.Stores.SQL
+}
+
+// cast prepares the programs and the clients of a search.
+func (l *Lab) cast(cfg Config, symmetry bool) (programs []program, clients []uint8, err error) {
+	for i := range cfg.Clients {
+		calls := cfg.Workload.Clients[i%len(cfg.Workload.Clients)]
+		if symmetry {
+			known := -1
+			for who := range programs {
+				if reflect.DeepEqual(programs[who].calls, calls) {
+					known = who
+				}
+			}
+			if known >= 0 {
+				clients = append(clients, uint8(known))
+				continue
+			}
+		}
+		name := self
+		if !symmetry {
+			name = clientPrefix + faults.ClientName(i)
+		}
+		p := program{calls: calls, client: name, index: i}
+		for op, call := range calls {
+			p.requests = append(p.requests, fmt.Sprintf("%s.%d", name, op+1))
+			a, err := l.automaton(cfg.Entry, role{action(call.Op), call.Qty, name, p.requests[op], op}, cfg.Times, cfg.maxRetries())
+			if err != nil {
+				return nil, nil, err
+			}
+			p.roles = append(p.roles, a)
+		}
+		clients = append(clients, uint8(len(programs)))
+		programs = append(programs, p)
+	}
+	for i := cfg.Clients; i < cfg.Clients+resubmissions(cfg); i++ {
+		name := clientPrefix + faults.ClientName(i)
+		clients = append(clients, uint8(len(programs)))
+		for origin := range cfg.Clients {
+			for op, call := range programs[origin].calls {
+				request := programs[origin].requests[op]
+				a, err := l.automaton(cfg.Entry, role{action(call.Op), call.Qty, name, request, 0}, cfg.Times, cfg.maxRetries())
+				if err != nil {
+					return nil, nil, err
+				}
+				programs = append(programs, program{calls: []faults.Call{call}, roles: []*automaton{a}, requests: []string{request},
+					client: name, index: i, resubmits: true, origin: origin, originOp: op})
+			}
+		}
+	}
+	if len(programs) > 255 {
+		return nil, nil, fmt.Errorf("%w: %d programs, the most is 255", ErrConfig, len(programs))
+	}
+	return programs, clients, nil
+}
+
+// resubmissions is how many requests may be submitted a second time.
+func resubmissions(cfg Config) int {
+	for _, f := range cfg.Faults {
+		if f == faults.DuplicateRequest {
+			return cfg.MaxFaults
+		}
+	}
+	return 0
+}

@@ -1,0 +1,731 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"stockproof/faults"
+)
+
+// placement is where a fault was put: kind, program, operation, n-th step.
+type placement struct {
+	kind faults.Kind
+	who  uint8
+	op   uint8
+	n    int
+}
+
+// versions are the present moment of the stores and those a store that loses
+// writes may fall back to, latest first.
+type versions struct {
+	at    [maxVersion]int32
+	n     uint8
+	track bool // a loss is still possible
+}
+
+// variant is one way in which a step can go.
+type variant struct {
+	h, l     uint32
+	epoch    uint32
+	shift    int32
+	messages int32
+	cost     uint8
+	kind     uint8 // index in faultKinds
+	place    int16
+}
+
+// faultKinds fixes a small number for each kind.
+var faultKinds = []faults.Kind{faults.None, faults.ClientCrash, faults.ClientPause, faults.RequestLost, faults.ReplyLost,
+	faults.RequestDelayed, faults.DuplicateRequest, faults.CommitReplyLost, faults.StoreLoses, faults.ScriptFlush}
+
+func kindIndex(k faults.Kind) uint8 {
+	for i, known := range faultKinds {
+		if k == known {
+			return uint8(i)
+		}
+	}
+	return 0
+}
+
+type stepKey struct {
+	h, l, epoch uint32
+	index       int32
+}
+
+type localKey struct {
+	l, epoch uint32
+	arg      int64
+}
+
+type localResult struct{ l, epoch uint32 }
+
+// failure carries an error out of the middle of a search.
+type failure struct{ err error }
+
+func fail(err error) { panic(failure{err}) }
+
+// kit is everything a search looks up: interned locals, versions, shifts, and
+// what follows from what. It belongs to one goroutine.
+type kit struct {
+	cfg      Config
+	world    *world
+	programs []program
+	allowed  map[faults.Kind]bool
+	loses    int // how many writes a store may lose, 0 for none
+	mutant   mutant
+
+	locals   []local
+	localIDs map[local]uint32
+	infos    []*info
+
+	vers   []versions
+	verIDs map[versions]uint32
+
+	shifts   []shift
+	shiftIDs map[shift]int32
+
+	places   []placement
+	placeIDs map[placement]int16
+	placed   []bool
+	fired    []bool
+
+	stepMemo    map[stepKey][]variant
+	lateMemo    map[stepKey]variant
+	shiftMemo   map[localKey]uint32
+	tellMemo    map[localKey]localResult
+	ageMemo     map[localKey]localResult
+	ageVerMemo  map[localKey]agedVersions
+	expiryMemo  map[uint32]int64
+	queueMemo   map[uint32]*queue
+	counterMemo []counterMemo
+}
+
+type agedVersions struct {
+	h     uint32
+	shift int32
+}
+
+type counterMemo struct {
+	asked bool
+	counter
+}
+
+func newKit(cfg Config, w *world, programs []program) *kit {
+	k := &kit{cfg: cfg, mutant: cfg.mutant, world: w, programs: programs, allowed: map[faults.Kind]bool{},
+		localIDs: map[local]uint32{}, verIDs: map[versions]uint32{}, shiftIDs: map[shift]int32{}, placeIDs: map[placement]int16{},
+		stepMemo: map[stepKey][]variant{}, lateMemo: map[stepKey]variant{}, shiftMemo: map[localKey]uint32{},
+		tellMemo: map[localKey]localResult{}, ageMemo: map[localKey]localResult{}, ageVerMemo: map[localKey]agedVersions{}, expiryMemo: map[uint32]int64{}, queueMemo: map[uint32]*queue{}}
+	for _, f := range cfg.Faults {
+		k.allowed[f] = true
+	}
+	if cfg.MaxFaults > 0 && k.allowed[faults.StoreLoses] {
+		k.loses = maxVersion - 1
+	}
+	k.locals = append(k.locals, local{})
+	k.infos = append(k.infos, nil)
+	k.shifts = append(k.shifts, shift{})
+	return k
+}
+
+func (k *kit) local(l local) uint32 {
+	if id, ok := k.localIDs[l]; ok {
+		return id
+	}
+	id := uint32(len(k.locals))
+	k.locals = append(k.locals, l)
+	k.infos = append(k.infos, k.describe(l))
+	k.localIDs[l] = id
+	return id
+}
+
+func (k *kit) role(l local) *automaton { return k.programs[l.who].roles[l.op] }
+
+func (k *kit) describe(l local) *info {
+	i := &info{begunOps: l.op, stuck: -1}
+	for _, d := range l.late {
+		if d.cmd != 0 {
+			i.late++
+		}
+	}
+	done := int(l.op) == len(k.programs[l.who].calls)
+	i.finished = l.status == crashed || l.status == dormant || (l.status == live && done)
+	i.settled = i.finished && i.late == 0
+	if i.finished {
+		return i
+	}
+	n := k.role(l).node(l.node)
+	i.arrived = l.status == live && l.begun
+	if l.begun {
+		i.begunOps++
+	}
+	i.channels = n.channels
+	if l.status == live {
+		for index, s := range n.pending {
+			if l.stuck == 0 || !s.sql || s.conn != int(l.stuck)-1 {
+				i.moves = append(i.moves, move{index, k.world.stepID(s)})
+			}
+		}
+	}
+	if l.stuck > 0 {
+		i.stuck = session(k.programs[l.who].index, int(l.stuck)-1)
+	}
+	i.ready = i.arrived && len(i.moves) > 0
+	if i.arrived && !i.ready {
+		i.deadline = n.deadline
+	}
+	return i
+}
+
+func (k *kit) version(v versions) uint32 {
+	if id, ok := k.verIDs[v]; ok {
+		return id
+	}
+	id := uint32(len(k.vers))
+	k.vers = append(k.vers, v)
+	k.verIDs[v] = id
+	return id
+}
+
+func (k *kit) shiftID(s shift) int32 {
+	if id, ok := k.shiftIDs[s]; ok {
+		return id
+	}
+	id := int32(len(k.shifts))
+	k.shifts = append(k.shifts, s)
+	k.shiftIDs[s] = id
+	return id
+}
+
+func (k *kit) place(p placement) int16 {
+	if id, ok := k.placeIDs[p]; ok {
+		return id
+	}
+	id := int16(len(k.places))
+	k.places = append(k.places, p)
+	k.placeIDs[p] = id
+	k.placed = append(k.placed, false)
+	k.fired = append(k.fired, false)
+	return id
+}
+
+// forward is the versions and the shift after the present became to.
+//
+// Only what Redis holds can be lost: a write to the database makes no version.
+func (k *kit) forward(h uint32, to int32, inv [maxSlots]int8) (uint32, shift, int32) {
+	v := k.vers[h]
+	was, is := k.world.moment(v.at[0]), k.world.moment(to)
+	sh := shift{source: [maxVersion]int8{0, 1, 2, 3}}
+	for i := range sh.inv {
+		sh.inv[i] = identity()
+	}
+	sh.inv[0] = inv
+	if v.track && was.redisID != is.redisID {
+		next := versions{track: true, n: min(v.n+1, uint8(k.loses)+1)}
+		next.at[0] = to
+		for i := 1; i < int(next.n); i++ {
+			next.at[i] = v.at[i-1]
+			sh.source[i] = int8(i - 1)
+		}
+		return k.version(next), sh, k.shiftID(sh)
+	}
+	v.at[0] = to
+	same := true
+	for slot := 0; slot < was.slots; slot++ {
+		same = same && int(inv[slot]) == slot
+	}
+	if same {
+		return k.version(v), sh, 0
+	}
+	return k.version(v), sh, k.shiftID(sh)
+}
+
+// counter reads the scheme's counter at a moment.
+func (k *kit) counter(at int32) counter {
+	for int(at) >= len(k.counterMemo) {
+		k.counterMemo = append(k.counterMemo, counterMemo{})
+	}
+	m := &k.counterMemo[at]
+	if !m.asked {
+		c, err := k.world.count(at)
+		if err != nil {
+			fail(err)
+		}
+		k.counterMemo[at] = counterMemo{true, c}
+		return c
+	}
+	return m.counter
+}
+
+// follow moves a client along its automaton.
+func (k *kit) follow(l local, e event) (local, *node) {
+	a := k.role(l)
+	n, err := a.step(a.node(l.node), e)
+	if err != nil {
+		fail(err)
+	}
+	l.node = n.id
+	return l, n
+}
+
+// finish ends the present operation if the node says so and the client runs.
+func (k *kit) finish(l local, n *node, ep epoch) (local, epoch) {
+	if !n.done || l.status != live {
+		return l, ep
+	}
+	l.past[l.op] = ended{outcome: outcomeIndex(n.result.outcome), call: l.call, ret: ep.now, taken: l.taken}
+	l.op++
+	l.node, l.call, l.taken, l.begun = 0, 0, 0, false
+	if roles := k.programs[l.who].roles; int(l.op) < len(roles) {
+		l.node = roles[l.op].root.id
+	}
+	return l, ep.returns()
+}
+
+// took adds what a step took from the counter.
+func (k *kit) took(l *local, before, after int32) {
+	if before == after || k.role(*l).role.action != deduct {
+		return
+	}
+	if b, a := k.counter(before), k.counter(after); b.known && a.known {
+		l.taken += int8(b.value - a.value)
+	}
+}
+
+// step answers every way in which the index-th parked step of a client can go.
+func (k *kit) step(h, lid, ew uint32, index int32) []variant {
+	key := stepKey{h, lid, ew, index}
+	if v, ok := k.stepMemo[key]; ok {
+		return v
+	}
+	v := k.variants(h, lid, epochOf(ew), int(index))
+	k.stepMemo[key] = v
+	return v
+}
+
+func (k *kit) variants(h, lid uint32, ep epoch, index int) []variant {
+	l := k.locals[lid]
+	mv := k.infos[lid].moves[index]
+	if !l.begun {
+		ep = ep.calls()
+		l.begun, l.call = true, ep.now
+	}
+	eff, err := k.world.exec(execKey{k.vers[h].at[0], mv.cmd, k.slotOf(l)})
+	if err != nil {
+		fail(err)
+	}
+	out := k.executed(nil, h, l, ep, mv.index, eff)
+	if k.cfg.MaxFaults == 0 {
+		return out
+	}
+	if k.allowed[faults.RequestLost] {
+		out = append(out, k.lost(faults.RequestLost, h, l, ep, mv, -1))
+	}
+	if k.allowed[faults.RequestDelayed] && k.infos[lid].late < maxLate {
+		conn := -1
+		if st := k.world.step(mv.cmd); st.sql {
+			conn = st.conn
+		}
+		out = append(out, k.lost(faults.RequestDelayed, h, l, ep, mv, conn))
+	}
+	return out
+}
+
+// slotOf is the number under which the stores are asked for a client.
+func (k *kit) slotOf(l local) int8 {
+	if k.world.symmetry {
+		return l.slots[0]
+	}
+	return int8(k.programs[l.who].index)
+}
+
+// fault starts a variant that is a fault at the client's present step.
+func (k *kit) fault(kind faults.Kind, l local) variant {
+	n := k.role(l).node(l.node)
+	return variant{kind: kindIndex(kind), cost: 1, place: k.place(placement{kind, l.who, l.op, n.steps + 1})}
+}
+
+// land is where a step leaves the stores: after its effect, the client's
+// connections that it closed, and everything of a client that died.
+func (k *kit) land(h uint32, l local, to int32, inv [maxSlots]int8, hungUp []int) (uint32, shift, int32) {
+	to = k.world.hangUp(to, k.programs[l.who].index, hungUp)
+	return k.forward(h, to, inv)
+}
+
+// stop is the end of a step for a client that goes on: it takes the event,
+// hangs up what it closes, and perhaps has its answer.
+func (k *kit) stop(h uint32, l local, ep epoch, e event, to int32, inv [maxSlots]int8, keep int) (variant, local, *node) {
+	was := k.role(l).node(l.node)
+	after, n := k.follow(l, e)
+	hungUp := newlyClosed(was.closed, n.closed)
+	if keep >= 0 {
+		hungUp = slices.DeleteFunc(hungUp, func(c int) bool { return c == keep })
+	}
+	h2, sh, id := k.land(h, l, to, inv, hungUp)
+	after.slots = sh.apply(l.slots)
+	if n.done {
+		k.noTransaction(h2, l, n.closed)
+	}
+	return variant{h: h2, epoch: ep.word(), shift: id, place: -1}, after, n
+}
+
+// noTransaction refuses schemes that answer and keep a transaction open: the
+// next operation would meet it.
+func (k *kit) noTransaction(h uint32, l local, closed []int) {
+	db := k.world.moment(k.vers[h].at[0]).sql.db
+	if db == nil {
+		return
+	}
+	for c := int(l.op) * connsPerOp; c < (int(l.op)+1)*connsPerOp; c++ {
+		if db.InTransaction(session(k.programs[l.who].index, c)) && !slices.Contains(closed, c) {
+			fail(fmt.Errorf("%w: %s leaves a transaction open when it answers", ErrScheme, k.cfg.Entry.Scheme.Name()))
+		}
+	}
+}
+
+// executed lists the ways in which a step ends that the server has executed,
+// or has begun to.
+func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, eff effect) []variant {
+	at := k.vers[h].at[0]
+	st := k.role(l).node(l.node).pending[index]
+	l.stuck = 0
+	k.took(&l, at, eff.to)
+
+	if eff.blocked {
+		h2, sh, id := k.forward(h, eff.to, eff.inv)
+		waits := l
+		waits.slots = sh.apply(l.slots)
+		waits.stuck = int8(st.conn) + 1
+		out = append(out, variant{h: h2, l: k.local(waits), epoch: ep.word(), shift: id, place: -1})
+	} else {
+		v, told, n := k.stop(h, l, ep, event{kind: replied, index: index, text: eff.reply}, eff.to, eff.inv, -1)
+		told.slots[0] = eff.slot
+		v.messages = eff.messages
+		fin, ep2 := k.finish(told, n, ep)
+		v.l, v.epoch = k.local(fin), ep2.word()
+		out = append(out, v)
+		if k.cfg.MaxFaults > 0 && k.allowed[faults.ClientPause] && !n.done {
+			p := k.fault(faults.ClientPause, l)
+			p.h, p.shift, p.messages, p.epoch = v.h, v.shift, v.messages, ep.word()
+			told.status, told.place = paused, p.place
+			if k.mutant == pauseForgotten {
+				told.status, told.place = live, 0
+			}
+			p.l = k.local(told)
+			out = append(out, p)
+		}
+	}
+	if k.cfg.MaxFaults == 0 {
+		return out
+	}
+	if k.allowed[faults.ClientCrash] {
+		v := k.fault(faults.ClientCrash, l)
+		var hungUp []int
+		if k.cfg.Entry.Stores.SQL {
+			hungUp = allConns
+		}
+		h2, sh, id := k.land(h, l, eff.to, eff.inv, hungUp)
+		dead := l
+		dead.slots = sh.apply(l.slots)
+		dead.slots[0] = eff.slot
+		dead.status, dead.node, dead.stuck = crashed, 0, 0
+		v.h, v.l, v.epoch, v.shift, v.messages = h2, k.local(dead), ep.word(), id, eff.messages
+		out = append(out, v)
+	}
+	replyLost := func(kind faults.Kind) {
+		f := k.fault(kind, l)
+		v, told, n := k.stop(h, l, ep, event{kind: cut, index: index}, eff.to, eff.inv, -1)
+		told.slots[0] = eff.slot
+		fin, ep2 := k.finish(told, n, ep)
+		f.h, f.l, f.epoch, f.shift, f.messages = v.h, k.local(fin), ep2.word(), v.shift, eff.messages
+		out = append(out, f)
+	}
+	if k.allowed[faults.ReplyLost] {
+		replyLost(faults.ReplyLost)
+	}
+	if k.allowed[faults.CommitReplyLost] && st.sql && isCommit(st) {
+		replyLost(faults.CommitReplyLost)
+	}
+	return out
+}
+
+func isCommit(s step) bool { return strings.EqualFold(splitArgs(s.args)[0], "commit") }
+
+// lost is a step the server does not see, at least not now. keep is the
+// connection over which it still travels, -1 for none.
+func (k *kit) lost(kind faults.Kind, h uint32, l local, ep epoch, mv move, keep int) variant {
+	f := k.fault(kind, l)
+	op := l.op
+	v, told, n := k.stop(h, l, ep, event{kind: cut, index: mv.index}, k.vers[h].at[0], identity(), keep)
+	told, ep2 := k.finish(told, n, ep)
+	if kind == faults.RequestDelayed && k.mutant != delayForgotten {
+		told = withLate(told, late{cmd: mv.cmd + 1, place: f.place, op: op})
+	}
+	f.h, f.l, f.epoch, f.shift = v.h, k.local(told), ep2.word(), v.shift
+	return f
+}
+
+// granted lists the ways in which a blocked statement goes on, or is cancelled
+// in a deadlock.
+func (k *kit) granted(h, lid, ew uint32, kill bool) []variant {
+	key := stepKey{h, lid, ew, -1}
+	if kill {
+		key.index = -2
+	}
+	if v, ok := k.stepMemo[key]; ok {
+		return v
+	}
+	l := k.locals[lid]
+	n := k.role(l).node(l.node)
+	index := slices.IndexFunc(n.pending, func(s step) bool { return s.sql && s.conn == int(l.stuck)-1 })
+	eff, err := k.world.grant(k.vers[h].at[0], k.infos[lid].stuck, kill)
+	if err != nil {
+		fail(err)
+	}
+	v := k.executed(nil, h, l, epochOf(ew), index, eff)
+	k.stepMemo[key] = v
+	return v
+}
+
+// orphan lets a statement go on whose client is gone.
+func (k *kit) orphan(h uint32, session int) uint32 {
+	eff, err := k.world.grant(k.vers[h].at[0], session, false)
+	if err != nil {
+		fail(err)
+	}
+	h2, _, _ := k.forward(h, eff.to, eff.inv)
+	return h2
+}
+
+// withLate adds a delayed command, keeping the list in order.
+func withLate(l local, d late) local {
+	for i := range l.late {
+		if l.late[i].cmd == 0 {
+			l.late[i] = d
+			break
+		}
+	}
+	return sortLate(l)
+}
+
+func sortLate(l local) local {
+	less := func(a, b late) bool { // the empty ones last
+		if a.cmd == 0 || b.cmd == 0 {
+			return a.cmd != 0 && b.cmd == 0
+		}
+		if a.cmd != b.cmd {
+			return a.cmd < b.cmd
+		}
+		return a.place < b.place
+	}
+	for i := 1; i < len(l.late); i++ {
+		for j := i; j > 0 && less(l.late[j], l.late[j-1]); j-- {
+			l.late[j], l.late[j-1] = l.late[j-1], l.late[j]
+		}
+	}
+	return l
+}
+
+// arrive executes the index-th delayed command of a client.
+func (k *kit) arrive(h, lid, ew uint32, index int32) variant {
+	key := stepKey{h, lid, ew, index}
+	if v, ok := k.lateMemo[key]; ok {
+		return v
+	}
+	l := k.locals[lid]
+	d := l.late[index]
+	at := k.vers[h].at[0]
+	eff, err := k.world.exec(execKey{at, d.cmd - 1, k.slotOf(l)})
+	if err != nil {
+		fail(err)
+	}
+	h2, sh, shiftID := k.land(h, l, eff.to, eff.inv, k.travels(d))
+	l.slots = sh.apply(l.slots)
+	l.slots[0] = eff.slot
+	l.late[index] = late{}
+	l = sortLate(l)
+	if at != eff.to && k.programs[l.who].roles[d.op].role.action == deduct {
+		if b, a := k.counter(at), k.counter(eff.to); b.known && a.known {
+			if d.op == l.op {
+				l.taken += int8(b.value - a.value)
+			} else {
+				l.past[d.op].taken += int8(b.value - a.value)
+			}
+		}
+	}
+	v := variant{h: h2, l: k.local(l), epoch: ew, shift: shiftID, messages: eff.messages, place: d.place}
+	k.lateMemo[key] = v
+	return v
+}
+
+// travels is the database connection of a delayed statement, which ends with
+// it.
+func (k *kit) travels(d late) []int {
+	if st := k.world.step(d.cmd - 1); st.sql {
+		return []int{st.conn}
+	}
+	return nil
+}
+
+// vanish drops a delayed command that never arrives.
+func (k *kit) vanish(h, lid uint32, index int) (uint32, uint32) {
+	l := k.locals[lid]
+	h2, _, _ := k.land(h, l, k.vers[h].at[0], identity(), k.travels(l.late[index]))
+	l.late[index] = late{}
+	return h2, k.local(sortLate(l))
+}
+
+// shifted is a local after the stores changed under it.
+func (k *kit) shifted(lid uint32, id int32) uint32 {
+	if id == 0 {
+		return lid
+	}
+	key := localKey{l: lid, arg: int64(id)}
+	if v, ok := k.shiftMemo[key]; ok {
+		return v
+	}
+	l := k.locals[lid]
+	sh := &k.shifts[id]
+	l.slots = sh.apply(l.slots)
+	v := k.local(l)
+	k.shiftMemo[key] = v
+	return v
+}
+
+// told is a local after messages were published: it gets those of the channels
+// it listens on at that moment, whether it runs or is stopped.
+func (k *kit) told(lid uint32, messages int32, ew uint32) localResult {
+	i := k.infos[lid]
+	if len(i.channels) == 0 || i.finished {
+		return localResult{lid, ew}
+	}
+	key := localKey{lid, ew, int64(messages)}
+	if v, ok := k.tellMemo[key]; ok {
+		return v
+	}
+	l, ep := k.locals[lid], epochOf(ew)
+	for _, m := range k.world.messageList(messages) {
+		if int(l.op) == len(k.programs[l.who].calls) || !listens(k.role(l).node(l.node), m.Channel) {
+			continue
+		}
+		next, n := k.follow(l, event{kind: told, text: joinArgs([]string{m.Channel, m.Payload})})
+		l, ep = k.finish(next, n, ep)
+	}
+	v := localResult{k.local(l), ep.word()}
+	k.tellMemo[key] = v
+	return v
+}
+
+func listens(n *node, channel string) bool {
+	for _, c := range n.channels {
+		if c == channel {
+			return true
+		}
+	}
+	return false
+}
+
+// aged is a local after d milliseconds. Who has not arrived, or will never do
+// anything any more, does not notice.
+func (k *kit) aged(lid uint32, d int64, ew uint32) localResult {
+	i := k.infos[lid]
+	l := k.locals[lid]
+	if i.finished || (l.status == live && !l.begun) {
+		return localResult{lid, ew}
+	}
+	key := localKey{lid, ew, d}
+	if v, ok := k.ageMemo[key]; ok {
+		return v
+	}
+	ep := epochOf(ew)
+	var n *node
+	if !k.role(l).node(l.node).done { // a stopped client may have its answer already
+		l, n = k.follow(l, event{kind: elapsed, advance: d})
+	}
+	if l.status == paused {
+		l.status = rested
+	}
+	if n != nil {
+		l, ep = k.finish(l, n, ep)
+	}
+	v := localResult{k.local(l), ep.word()}
+	k.ageMemo[key] = v
+	return v
+}
+
+// resumed is a stopped client that runs again.
+func (k *kit) resumed(lid, ew uint32) localResult {
+	l := k.locals[lid]
+	l.status, l.place = live, 0
+	l, ep := k.finish(l, k.role(l).node(l.node), epochOf(ew))
+	return localResult{k.local(l), ep.word()}
+}
+
+// agedVersions lets d milliseconds pass on the servers, in every version.
+func (k *kit) agedVersions(h uint32, d int64) agedVersions {
+	key := localKey{l: h, arg: d}
+	if v, ok := k.ageVerMemo[key]; ok {
+		return v
+	}
+	v := k.vers[h]
+	sh := shift{source: [maxVersion]int8{0, 1, 2, 3}}
+	for i := range sh.inv {
+		sh.inv[i] = identity()
+	}
+	for i := 0; i < int(v.n); i++ {
+		a := k.world.age(v.at[i], d)
+		v.at[i], sh.inv[i] = a.to, a.inv
+	}
+	r := agedVersions{k.version(v), k.shiftID(sh)}
+	k.ageVerMemo[key] = r
+	return r
+}
+
+// fallen is the store after it lost its last writes: j of them, and its
+// scripts.
+func (k *kit) fallen(h uint32, j int) (uint32, int32) {
+	v := k.vers[h]
+	sh := shift{}
+	next := versions{track: v.track, n: v.n - uint8(j)}
+	sqlNow := k.world.moment(v.at[0]).sql
+	for i := range sh.source {
+		sh.source[i], sh.inv[i] = -1, identity()
+		if i < int(next.n) {
+			sh.source[i] = int8(i + j)
+			next.at[i] = v.at[i+j]
+		}
+	}
+	next.at[0], sh.inv[0] = k.world.change(next.at[0], func(m moment) moment {
+		m.redis = m.redis.WithoutScripts()
+		m.sql = sqlNow
+		return m
+	})
+	return k.version(next), k.shiftID(sh)
+}
+
+// flushed is the store without its script cache.
+func (k *kit) flushed(h uint32) (uint32, int32) {
+	at, inv := k.world.change(k.vers[h].at[0], func(m moment) moment {
+		m.redis = m.redis.WithoutScripts()
+		return m
+	})
+	v := k.vers[h]
+	v.at[0] = at
+	sh := shift{source: [maxVersion]int8{0, 1, 2, 3}}
+	for i := range sh.inv {
+		sh.inv[i] = identity()
+	}
+	sh.inv[0] = inv
+	return k.version(v), k.shiftID(sh)
+}
+
+// untracked forgets what the store could fall back to, once no loss can come.
+func (k *kit) untracked(h uint32) (uint32, int32) {
+	v := k.vers[h]
+	if !v.track {
+		return h, 0
+	}
+	sh := shift{source: [maxVersion]int8{0, -1, -1, -1}}
+	sh.inv[0] = identity()
+	return k.version(versions{at: [maxVersion]int32{v.at[0]}, n: 1}), k.shiftID(sh)
+}

@@ -1,0 +1,16 @@
+package explore
+
+// mutant breaks the search on purpose. Tests show that each is convicted;
+// nothing outside of tests sets one.
+type mutant uint8
+
+const (
+	sound           mutant = iota
+	pauseForgotten         // a paused client goes on at once
+	delayForgotten         // a delayed command is never sent
+	tokensKept             // clients are sorted, their names in the stores are not
+	budgetForgotten        // states that differ in the faults left are one
+	jumpTooEarly           // time passes although somebody could run
+	messagesLost           // an unlock message wakes nobody
+	crashUnlocks           // a crashed client's deferred commands still reach the stores
+)

@@ -1,0 +1,490 @@
+package explore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"stockproof/faults"
+	"stockproof/model"
+)
+
+// deed says which change leads from a state to the next.
+type deed struct {
+	what  deedKind
+	actor int   // position of the client
+	index int32 // of its step or delayed command; how many writes are lost
+	kind  uint8 // of the fault, for a step
+	ms    int64
+}
+
+type deedKind uint8
+
+const (
+	steps1 deedKind = iota // a client makes a step
+	arrives
+	vanishes
+	resumes
+	jumps
+	falls
+	flushes
+	resubmits
+	grants
+	cancels
+	orphans
+)
+
+// successor is a state reached, before its clients are sorted, and how many
+// interchangeable clients reach it.
+type successor struct {
+	state state
+	mult  uint8
+	deed  deed
+	place int16 // of the fault that was placed, -1
+	fired int16 // of the fault that made its difference, -1
+}
+
+// searcher explores one configuration.
+type searcher struct {
+	*kit
+	symmetry bool
+	clients  int     // locals in use
+	who      []uint8 // program of each client
+	initial  state
+
+	seen    *visited
+	parents []uint32
+	edges   []uint32
+	mults   []uint8
+	starts  []uint64 // of each state's edges
+	ends    []uint32 // states at rest
+	next    []successor
+	stalls  int // states from which nothing can happen although somebody waits
+
+	judge *judge
+}
+
+func (l *Lab) search(ctx context.Context, cfg Config, symmetry bool) (res *Result, err error) {
+	defer rescue(&err)
+	s, err := l.prepare(cfg, symmetry)
+	if err != nil {
+		return nil, err
+	}
+	why := s.breadthFirst(ctx)
+	return s.result(why, l.runs.Load()), nil
+}
+
+// rescue turns a failure in the middle of a search into an error.
+func rescue(err *error) {
+	switch p := recover().(type) {
+	case nil:
+	case failure:
+		*err = p.err
+	default:
+		panic(p)
+	}
+}
+
+// prepare makes a searcher that stands at the first state.
+func (l *Lab) prepare(cfg Config, symmetry bool) (*searcher, error) {
+	w, err := l.world(cfg, symmetry)
+	if err != nil {
+		return nil, err
+	}
+	programs, who, err := l.cast(cfg, symmetry)
+	if err != nil {
+		return nil, err
+	}
+	s := &searcher{kit: newKit(cfg, w, programs), symmetry: symmetry, clients: len(who), who: who, seen: newVisited()}
+	if err := s.begin(who); err != nil {
+		return nil, err
+	}
+	s.judge = newJudge(s)
+	return s, nil
+}
+
+// begin makes the first state: the article is on sale and nobody has come.
+func (s *searcher) begin(who []uint8) error {
+	nothing, err := newMoment(s.cfg.Entry)
+	if err != nil {
+		return err
+	}
+	empty, _ := s.world.change(-1, func(moment) moment { return nothing })
+	at, r, err := s.world.alone(empty, load, s.cfg.Stock, prober)
+	if err != nil {
+		return err
+	}
+	if r.outcome != model.OK {
+		return fmt.Errorf("%w: load: %s", ErrScheme, r.err)
+	}
+	v := versions{n: 1, track: s.loses > 0}
+	v.at[0] = at
+	s.initial[0] = s.version(v)
+	for i, p := range who {
+		l := local{who: p, node: s.programs[p].roles[0].root.id}
+		if s.programs[p].resubmits {
+			l.status = dormant
+		}
+		for v := range l.slots {
+			l.slots[v] = -1
+		}
+		s.initial[2+i] = s.local(l)
+	}
+	s.sort(&s.initial)
+	return nil
+}
+
+// sort puts interchangeable clients in order.
+func (s *searcher) sort(x *state) {
+	if !s.symmetry {
+		return
+	}
+	for i := 3; i < 2+s.clients; i++ {
+		for j := i; j > 2 && x[j] < x[j-1]; j-- {
+			x[j], x[j-1] = x[j-1], x[j]
+		}
+	}
+}
+
+func (s *searcher) breadthFirst(ctx context.Context) (why string) {
+	s.seen.add(&s.initial)
+	s.parents = append(s.parents, 0)
+	began := time.Now()
+	for i := uint32(0); i < s.seen.n; i++ {
+		if i&0x3fff == 0 {
+			if ctx.Err() != nil {
+				return fmt.Sprintf("stopped: %v", context.Cause(ctx))
+			}
+			if used := s.bytes(); used > s.cfg.MemoryLimit {
+				return fmt.Sprintf("out of memory: %d bytes in use, limit %d", used, s.cfg.MemoryLimit)
+			}
+			if s.cfg.Progress != nil {
+				s.cfg.Progress(Progress{uint64(s.seen.n), uint64(len(s.edges)), uint64(s.seen.n - i), time.Since(began)})
+			}
+		}
+		now := *s.seen.at(i)
+		s.starts = append(s.starts, uint64(len(s.edges)))
+		s.judge.look(i, &now)
+		s.next = s.successors(&now, s.next[:0])
+		if s.atRest(&now) {
+			s.ends = append(s.ends, i)
+			s.judge.rest(i, &now)
+		} else if len(s.next) == 0 {
+			s.stalls++
+		}
+		for j := range s.next {
+			n := &s.next[j]
+			if n.place >= 0 {
+				s.placed[n.place] = true
+			}
+			if n.fired >= 0 {
+				s.fired[n.fired] = true
+			}
+			s.sort(&n.state)
+			id, fresh := s.seen.add(&n.state)
+			if fresh {
+				s.parents = append(s.parents, i)
+			}
+			s.edges = append(s.edges, id)
+			s.mults = append(s.mults, n.mult)
+		}
+	}
+	s.starts = append(s.starts, uint64(len(s.edges)))
+	return ""
+}
+
+func (s *searcher) bytes() int64 {
+	return s.seen.bytes() + int64(cap(s.parents))*4 + int64(cap(s.edges))*5 + int64(cap(s.starts))*8 +
+		int64(len(s.locals))*200 + int64(len(s.stepMemo))*400
+}
+
+// atRest says that nothing is in flight and nobody will do anything any more.
+func (s *searcher) atRest(x *state) bool {
+	for i := 2; i < 2+s.clients; i++ {
+		if !s.infos[x[i]].settled {
+			return false
+		}
+	}
+	return s.queue(x[0]).waiting == 0
+}
+
+// successors lists what can happen in a state. None: it is at rest.
+func (s *searcher) successors(x *state, out []successor) []successor {
+	n := 2 + s.clients
+	ready, open, lates := false, false, 0
+	var deadline int64
+	for i := 2; i < n; i++ {
+		info := s.infos[x[i]]
+		ready = ready || info.ready
+		open = open || !info.finished
+		lates += info.late
+		if info.deadline > 0 && (deadline == 0 || info.deadline < deadline) {
+			deadline = info.deadline
+		}
+	}
+	q := s.queue(x[0])
+	if !open && lates == 0 && q.waiting == 0 {
+		return s.losses(x, s.resubmissions(x, out), false)
+	}
+	left := s.cfg.MaxFaults - int(x.used())
+	canJump := false
+	for _, n := range q.runnable {
+		if !s.owns(x, n) {
+			h := s.orphan(x[0], n)
+			out = append(out, successor{state: *x, mult: 1, place: -1, fired: -1, deed: deed{what: orphans, index: int32(n)}})
+			out[len(out)-1].state[0] = h
+		}
+	}
+	if (!ready && len(q.runnable) == 0 && len(q.deadlocked) == 0) || s.mutant == jumpTooEarly {
+		if d := s.expiry(x[0]); d > 0 && (deadline == 0 || d < deadline) {
+			deadline = d
+		}
+		canJump = deadline > 0 && (open || lates > 0)
+	}
+	for i := 2; i < n; i++ {
+		mult := uint8(1)
+		if s.symmetry {
+			if i > 2 && x[i] == x[i-1] {
+				continue
+			}
+			for j := i + 1; j < n && x[j] == x[i]; j++ {
+				mult++
+			}
+		}
+		info := s.infos[x[i]]
+		for m := range info.moves {
+			for _, v := range s.step(x[0], x[i], x.epoch(), int32(m)) {
+				if int(v.cost) > left {
+					continue
+				}
+				out = append(out, successor{mult: mult, place: v.place, fired: -1,
+					deed: deed{what: steps1, actor: i, index: int32(m), kind: v.kind}})
+				o := &out[len(out)-1]
+				s.apply(x, i, &v, &o.state)
+				if v.cost > 0 && faultKinds[v.kind] != faults.ClientPause && faultKinds[v.kind] != faults.RequestDelayed {
+					o.fired = v.place
+				}
+			}
+		}
+		if info.stuck >= 0 {
+			for _, kill := range []bool{false, true} {
+				what, list := grants, q.runnable
+				if kill {
+					what, list = cancels, q.deadlocked
+				}
+				if !slices.Contains(list, info.stuck) {
+					continue
+				}
+				for index, v := range s.granted(x[0], x[i], x.epoch(), kill) {
+					if int(v.cost) > left {
+						continue
+					}
+					out = append(out, successor{mult: mult, place: v.place, fired: -1,
+						deed: deed{what: what, actor: i, index: int32(index), kind: v.kind}})
+					o := &out[len(out)-1]
+					s.apply(x, i, &v, &o.state)
+					if v.cost > 0 && faultKinds[v.kind] != faults.ClientPause {
+						o.fired = v.place
+					}
+				}
+			}
+		}
+		for m := 0; m < info.late; m++ {
+			v := s.arrive(x[0], x[i], x.epoch(), int32(m))
+			out = append(out, successor{mult: mult, place: -1, fired: v.place, deed: deed{what: arrives, actor: i, index: int32(m)}})
+			s.apply(x, i, &v, &out[len(out)-1].state)
+			if !open {
+				out = append(out, successor{state: *x, mult: mult, place: -1, fired: -1, deed: deed{what: vanishes, actor: i, index: int32(m)}})
+				o := &out[len(out)-1]
+				o.state[0], o.state[i] = s.vanish(x[0], x[i], m)
+			}
+		}
+		l := &s.locals[x[i]]
+		if l.status == rested || (l.status == paused && !ready && !canJump) {
+			r := s.resumed(x[i], x.epoch())
+			out = append(out, successor{state: *x, mult: mult, place: -1, fired: l.place, deed: deed{what: resumes, actor: i}})
+			o := &out[len(out)-1]
+			o.state[i] = r.l
+			o.state[1] = x[1]&^0xffff | r.epoch
+		}
+	}
+	if canJump {
+		out = append(out, successor{mult: 1, place: -1, fired: -1, deed: deed{what: jumps, ms: deadline}})
+		s.jump(x, deadline, &out[len(out)-1].state)
+	}
+	return s.losses(x, s.resubmissions(x, out), true)
+}
+
+// queue is what can go on in the database by itself.
+type queue struct {
+	runnable, deadlocked []int
+	waiting              int
+}
+
+var noQueue = &queue{}
+
+func (s *searcher) queue(h uint32) *queue {
+	if !s.cfg.Entry.Stores.SQL {
+		return noQueue
+	}
+	if q := s.queueMemo[h]; q != nil {
+		return q
+	}
+	q := &queue{}
+	q.runnable, q.deadlocked, q.waiting = s.world.queue(s.vers[h].at[0])
+	s.queueMemo[h] = q
+	return q
+}
+
+// owns says whether a client waits for the statement of a session.
+func (s *searcher) owns(x *state, session int) bool {
+	for i := 2; i < 2+s.clients; i++ {
+		if s.infos[x[i]].stuck == session {
+			return true
+		}
+	}
+	return false
+}
+
+// resubmissions are requests that another client gets as well, at any time
+// after they were first submitted.
+func (s *searcher) resubmissions(x *state, out []successor) []successor {
+	if !s.allowed[faults.DuplicateRequest] || int(x.used()) >= s.cfg.MaxFaults {
+		return out
+	}
+	for i := 2; i < 2+s.clients; i++ {
+		if s.locals[x[i]].status != dormant {
+			continue
+		}
+		index := s.programs[s.locals[x[i]].who].index
+		for who := range s.programs {
+			p := &s.programs[who]
+			if !p.resubmits || p.index != index || p.originOp >= int(s.infos[x[2+p.origin]].begunOps) {
+				continue
+			}
+			l := local{who: uint8(who), node: p.roles[0].root.id, slots: s.locals[x[i]].slots}
+			place := s.place(placement{faults.DuplicateRequest, uint8(p.origin), uint8(p.originOp), 0})
+			out = append(out, successor{state: *x, mult: 1, place: place, fired: place, deed: deed{what: resubmits, actor: i}})
+			o := &out[len(out)-1]
+			o.state[i] = s.local(l)
+			o.state[1] += 1 << 16
+			s.untrack(&o.state)
+		}
+		return out // the others are like it
+	}
+	return out
+}
+
+// losses are what can go wrong with the store itself. After everything else is
+// over a loss still matters: the counter is read then.
+func (s *searcher) losses(x *state, out []successor, open bool) []successor {
+	if int(x.used()) >= s.cfg.MaxFaults {
+		return out
+	}
+	v := s.vers[x[0]]
+	if s.loses > 0 {
+		for j := 1; j < int(v.n); j++ {
+			h, sh := s.fallen(x[0], j)
+			p := s.place(placement{kind: faults.StoreLoses, n: j})
+			out = append(out, successor{mult: 1, place: p, fired: p, deed: deed{what: falls, index: int32(j)}})
+			s.strike(x, h, sh, &out[len(out)-1].state)
+		}
+	}
+	if s.allowed[faults.ScriptFlush] && open && len(s.world.moment(v.at[0]).redis.Scripts) > 0 {
+		h, sh := s.flushed(x[0])
+		p := s.place(placement{kind: faults.ScriptFlush})
+		out = append(out, successor{mult: 1, place: p, fired: p, deed: deed{what: flushes}})
+		s.strike(x, h, sh, &out[len(out)-1].state)
+	}
+	return out
+}
+
+// strike makes a fault of the store happen.
+func (s *searcher) strike(x *state, h uint32, sh int32, out *state) {
+	*out = *x
+	out[0] = h
+	for i := 2; i < 2+s.clients; i++ {
+		out[i] = s.shifted(x[i], sh)
+	}
+	out[1] += 1 << 16
+	s.untrack(out)
+}
+
+// untrack forgets past versions once no loss can come any more.
+func (s *searcher) untrack(x *state) {
+	if s.loses == 0 || int(x.used()) < s.cfg.MaxFaults {
+		return
+	}
+	h, sh := s.untracked(x[0])
+	if sh == 0 {
+		return
+	}
+	x[0] = h
+	for i := 2; i < 2+s.clients; i++ {
+		x[i] = s.shifted(x[i], sh)
+	}
+}
+
+// apply is the state after the client at position actor made a step.
+func (s *searcher) apply(x *state, actor int, v *variant, out *state) {
+	*out = *x
+	out[0], out[actor] = v.h, v.l
+	ep := v.epoch
+	if v.shift != 0 {
+		for i := 2; i < 2+s.clients; i++ {
+			if i != actor {
+				out[i] = s.shifted(out[i], v.shift)
+			}
+		}
+	}
+	if v.messages != 0 && s.mutant != messagesLost {
+		for i := 2; i < 2+s.clients; i++ {
+			r := s.told(out[i], v.messages, ep)
+			out[i], ep = r.l, r.epoch
+		}
+	}
+	out[1] = x[1]&^0xffff + uint32(v.cost)<<16 | ep
+	if s.mutant == budgetForgotten && v.cost > 0 {
+		out[1] &= 0xffff
+	}
+	if v.cost > 0 {
+		s.untrack(out)
+	}
+}
+
+// jump is the state after d milliseconds.
+func (s *searcher) jump(x *state, d int64, out *state) {
+	*out = *x
+	a := s.agedVersions(x[0], d)
+	out[0] = a.h
+	ep := x.epoch()
+	for i := 2; i < 2+s.clients; i++ {
+		r := s.aged(s.shifted(x[i], a.shift), d, ep)
+		out[i], ep = r.l, r.epoch
+	}
+	out[1] = x[1]&^0xffff | ep
+}
+
+// expiry is the time until a key expires in the present version.
+func (s *searcher) expiry(h uint32) int64 {
+	if e, ok := s.expiryMemo[h]; ok {
+		return e
+	}
+	e := s.world.expiry(s.vers[h].at[0])
+	s.expiryMemo[h] = e
+	return e
+}
+
+// sortedPlaces counts placements.
+func (k *kit) countPlaces() (placed, fired int) {
+	for i := range k.places {
+		if k.placed[i] {
+			placed++
+		}
+		if k.fired[i] {
+			fired++
+		}
+	}
+	return placed, fired
+}

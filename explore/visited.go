@@ -1,0 +1,87 @@
+package explore
+
+// width is the length of a state in words: versions of the stores, counters,
+// one local a client.
+const width = 2 + maxLocals
+
+// state is one point of the search: [0] versions, [1] faults used and epoch,
+// [2:] locals, sorted under symmetry.
+type state [width]uint32
+
+func (s *state) used() uint32  { return s[1] >> 16 }
+func (s *state) epoch() uint32 { return s[1] & 0xffff }
+
+func (s *state) hash() uint64 {
+	const m1, m2 = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93
+	h := uint64(m1)
+	for i := 0; i < width; i += 2 {
+		h ^= uint64(s[i]) | uint64(s[i+1])<<32
+		h *= m2
+		h ^= h >> 29
+	}
+	return h * m1
+}
+
+const slabBits = 14
+
+// visited numbers states in the order in which they are met. States live in
+// slabs that never move; the table holds their numbers, with a few bits of the
+// hash to avoid most comparisons, by open addressing.
+type visited struct {
+	slabs [][]state
+	table []uint64 // upper 32 bits of the hash, then number plus one
+	n     uint32
+}
+
+func newVisited() *visited { return &visited{table: make([]uint64, 1<<10)} }
+
+func (v *visited) at(i uint32) *state { return &v.slabs[i>>slabBits][i&(1<<slabBits-1)] }
+
+// add finds a state or gives it the next number.
+func (v *visited) add(s *state) (id uint32, fresh bool) {
+	if uint64(v.n)*4 >= uint64(len(v.table))*3 {
+		v.grow()
+	}
+	h := s.hash()
+	mask := uint64(len(v.table) - 1)
+	tag := h >> 32 << 32
+	for i := h & mask; ; i = (i + 1) & mask {
+		e := v.table[i]
+		if e == 0 {
+			id = v.n
+			if id>>slabBits == uint32(len(v.slabs)) {
+				v.slabs = append(v.slabs, make([]state, 1<<slabBits))
+			}
+			*v.at(id) = *s
+			v.n++
+			v.table[i] = tag | uint64(v.n)
+			return id, true
+		}
+		if e>>32<<32 == tag {
+			if id = uint32(e) - 1; *v.at(id) == *s {
+				return id, false
+			}
+		}
+	}
+}
+
+func (v *visited) grow() {
+	old := v.table
+	v.table = make([]uint64, 2*len(old))
+	mask := uint64(len(v.table) - 1)
+	for _, e := range old {
+		if e == 0 {
+			continue
+		}
+		i := v.at(uint32(e)-1).hash() & mask
+		for v.table[i] != 0 {
+			i = (i + 1) & mask
+		}
+		v.table[i] = e
+	}
+}
+
+// bytes is the memory in use.
+func (v *visited) bytes() int64 {
+	return int64(len(v.slabs))<<slabBits*width*4 + int64(len(v.table))*8
+}

@@ -1,0 +1,469 @@
+package explore
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"stockproof/engines/redisstore"
+	"stockproof/faults"
+	"stockproof/model"
+	"stockproof/schemes"
+)
+
+// Witness is one complete execution, step by step, with clients by name.
+type Witness struct {
+	Scheme, Workload string
+	Retries          string // "off" or "default"
+	Times            schemes.Config
+	Stock            int64
+	Clients          []WitnessClient
+	Steps            []WitnessStep
+	Outcomes         []WitnessOutcome
+	Counter          *int64 // at the end; nil when it cannot be read
+	Broken           []model.Finding
+}
+
+// WitnessClient is a client and what it runs.
+type WitnessClient struct {
+	Name  string
+	Calls []faults.Call
+	// Resubmits is the request this client submits a second time, or empty.
+	Resubmits string
+}
+
+// StepKind says what a line of a witness is.
+type StepKind string
+
+// The kinds of line.
+const (
+	StepCommand  StepKind = "command"     // a client's command or statement, with the server's answer
+	StepGranted  StepKind = "granted"     // a statement that was blocked goes on
+	StepDeadlock StepKind = "deadlock"    // the server cancels a blocked statement
+	StepArrives  StepKind = "arrives"     // a delayed request reaches the server
+	StepNever    StepKind = "never"       // a delayed request turns out to be lost
+	StepResume   StepKind = "resume"      // a paused client runs again
+	StepWait     StepKind = "wait"        // time passes
+	StepLoses    StepKind = "store-loses" // Redis loses its last writes and its scripts
+	StepFlush    StepKind = "script-flush"
+	StepResubmit StepKind = "resubmit" // another client gets the same request
+)
+
+// WitnessStep is one line of a witness.
+type WitnessStep struct {
+	Kind     StepKind
+	Client   string
+	Server   string   // "redis" or "sql"
+	Conn     int      // for SQL: which of the client's connections
+	Command  []string // words of the command; for SQL the statement, then its arguments
+	Reply    string   // of the server, raw for Redis; empty when it never saw the step
+	Blocked  bool     // the statement waits for a row
+	Fault    faults.Kind
+	Wait     time.Duration
+	Lost     int      // writes undone
+	Returned []string // operations that were answered, as "a.1=sold"
+	Woken    []string // clients that got a message
+	Counter  *int64   // afterwards
+}
+
+// WitnessOutcome is what became of an operation.
+type WitnessOutcome struct {
+	Client, Request string
+	Call            faults.Call
+	Outcome         model.Outcome
+}
+
+// trail is the way from the first state to state i.
+func (s *searcher) trail(i uint32) []state {
+	var ids []uint32
+	for ; i != 0; i = s.parents[i] {
+		ids = append(ids, i)
+	}
+	states := []state{s.initial}
+	for k := len(ids) - 1; k >= 0; k-- {
+		states = append(states, *s.seen.at(ids[k]))
+	}
+	return states
+}
+
+// cast gives clients their names in the order in which they first act.
+type casting struct {
+	s     *searcher
+	names []string // by position
+	free  [][]string
+}
+
+func (s *searcher) newCasting() *casting {
+	c := &casting{s: s, names: make([]string, s.clients), free: make([][]string, len(s.programs))}
+	if !s.symmetry {
+		for i := range c.names {
+			c.names[i] = faults.ClientName(i)
+		}
+		return c
+	}
+	for i, who := range s.who {
+		c.free[who] = append(c.free[who], faults.ClientName(i))
+	}
+	return c
+}
+
+func (c *casting) name(x *state, pos int) string {
+	if c.names[pos-2] == "" {
+		who := c.s.locals[x[pos]].who
+		c.names[pos-2], c.free[who] = c.free[who][0], c.free[who][1:]
+	}
+	return c.names[pos-2]
+}
+
+// sort puts the clients of x in order and their names with them.
+func (c *casting) sort(x *state) {
+	if !c.s.symmetry {
+		return
+	}
+	for i := 3; i < 2+c.s.clients; i++ {
+		for j := i; j > 2 && x[j] < x[j-1]; j-- {
+			x[j], x[j-1] = x[j-1], x[j]
+			c.names[j-2], c.names[j-3] = c.names[j-3], c.names[j-2]
+		}
+	}
+}
+
+// witness tells the execution that leads to state i.
+func (s *searcher) witness(i uint32) *Witness {
+	states := s.trail(i)
+	w := s.newWitness()
+	x := states[0]
+	c := s.newCasting()
+	for _, next := range states[1:] {
+		step, after := s.tell(c, x, next)
+		w.Steps = append(w.Steps, step)
+		x = after
+	}
+	s.conclude(w, c, x)
+	return w
+}
+
+func (s *searcher) newWitness() *Witness {
+	return &Witness{Scheme: s.cfg.Entry.Scheme.Name(), Workload: s.cfg.Workload.Name, Retries: s.cfg.Retries,
+		Times: s.cfg.Times, Stock: s.cfg.Stock}
+}
+
+// tell finds what leads from x to the state next and says it.
+func (s *searcher) tell(c *casting, x, next state) (WitnessStep, state) {
+	for _, n := range s.successors(&x, nil) {
+		y := n.state
+		s.sort(&y)
+		if y != next {
+			continue
+		}
+		step := s.say(c, &x, &n)
+		y = n.state
+		c.sort(&y)
+		return step, y
+	}
+	fail(fmt.Errorf("state %v does not lead to %v: the search is broken", x, next))
+	panic("unreachable")
+}
+
+func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
+	d := n.deed
+	step := WitnessStep{}
+	if d.actor > 0 {
+		step.Client = c.name(x, d.actor)
+	}
+	at := s.vers[x[0]].at[0]
+	command := func(cmd int32) {
+		st := s.world.step(cmd)
+		step.Server = "redis"
+		if st.sql {
+			step.Server, step.Conn = "sql", st.conn
+		}
+		for _, word := range splitArgs(st.args) {
+			step.Command = append(step.Command, plain(word, step.Client))
+		}
+		e, err := s.world.exec(execKey{at, cmd, s.slotOf(s.locals[x[d.actor]])})
+		if err != nil {
+			fail(err)
+		}
+		step.Reply, step.Blocked = plain(e.reply, step.Client), e.blocked
+	}
+	switch d.what {
+	case steps1:
+		step.Kind = StepCommand
+		command(s.infos[x[d.actor]].moves[d.index].cmd)
+		if d.kind != 0 {
+			step.Fault = faultKinds[d.kind]
+		}
+		if step.Fault == faults.RequestLost || step.Fault == faults.RequestDelayed {
+			step.Reply = ""
+		}
+	case arrives:
+		step.Kind = StepArrives
+		command(s.locals[x[d.actor]].late[d.index].cmd - 1)
+	case vanishes:
+		step.Kind = StepNever
+		command(s.locals[x[d.actor]].late[d.index].cmd - 1)
+		step.Reply = ""
+	case grants, cancels:
+		step.Kind = StepGranted
+		if d.what == cancels {
+			step.Kind = StepDeadlock
+		}
+		l := s.locals[x[d.actor]]
+		for _, st := range s.role(l).node(l.node).pending {
+			if st.sql && st.conn == int(l.stuck)-1 {
+				step.Server, step.Conn = "sql", st.conn
+				for _, word := range splitArgs(st.args) {
+					step.Command = append(step.Command, plain(word, step.Client))
+				}
+			}
+		}
+		e, err := s.world.grant(at, s.infos[x[d.actor]].stuck, d.what == cancels)
+		if err != nil {
+			fail(err)
+		}
+		step.Reply, step.Blocked = e.reply, e.blocked
+		if d.kind != 0 {
+			step.Fault = faultKinds[d.kind]
+		}
+	case orphans:
+		step.Kind, step.Server = StepGranted, "sql"
+		step.Client = faults.ClientName(int(d.index) / maxConns)
+		step.Conn = int(d.index) % maxConns
+	case resumes:
+		step.Kind = StepResume
+	case jumps:
+		step.Kind, step.Wait = StepWait, time.Duration(d.ms)*time.Millisecond
+	case resubmits:
+		step.Kind, step.Fault = StepResubmit, faults.DuplicateRequest
+		step.Command = []string{plain(s.programs[s.locals[n.state[d.actor]].who].requests[0], "")}
+	case falls:
+		step.Kind, step.Lost, step.Fault = StepLoses, int(d.index), faults.StoreLoses
+	case flushes:
+		step.Kind, step.Fault = StepFlush, faults.ScriptFlush
+	}
+	for i := 2; i < 2+s.clients; i++ {
+		was, is := &s.locals[x[i]], &s.locals[n.state[i]]
+		for op := was.op; op < is.op; op++ {
+			name := c.name(x, i)
+			step.Returned = append(step.Returned, fmt.Sprintf("%s.%d=%s", name, op+1, outcomes[is.past[op].outcome-1]))
+		}
+		if i != d.actor && d.what != jumps && was.node != is.node && was.op == is.op && was.begun {
+			step.Woken = append(step.Woken, c.name(x, i))
+		}
+	}
+	if k := s.counter(s.vers[n.state[0]].at[0]); k.known {
+		step.Counter = &k.value
+	}
+	return step
+}
+
+// plain turns a word with our tokens into one with client names.
+func plain(word, client string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(word, self, client), clientPrefix, "")
+}
+
+// conclude says what the execution came to.
+func (s *searcher) conclude(w *Witness, c *casting, x state) {
+	for i := 2; i < 2+s.clients; i++ {
+		c.name(&x, i)
+	}
+	order := make([]int, s.clients)
+	for i := range order {
+		order[i] = i
+	}
+	sort.Slice(order, func(a, b int) bool { return c.names[order[a]] < c.names[order[b]] })
+	for _, i := range order {
+		l := &s.locals[x[2+i]]
+		p := &s.programs[l.who]
+		if l.status == dormant {
+			continue
+		}
+		client := WitnessClient{Name: c.names[i], Calls: p.calls}
+		if p.resubmits {
+			client.Resubmits = plain(p.requests[0], "")
+		}
+		w.Clients = append(w.Clients, client)
+		for op, call := range p.calls {
+			o := WitnessOutcome{Client: c.names[i], Request: plain(p.requests[op], c.names[i]), Call: call}
+			switch {
+			case op < int(l.op):
+				o.Outcome = outcomes[l.past[op].outcome-1]
+			case op == int(l.op) && l.begun:
+				o.Outcome = model.Unknown
+			default:
+				continue // never began
+			}
+			w.Outcomes = append(w.Outcomes, o)
+		}
+	}
+	at := s.vers[x[0]].at[0]
+	if s.atRest(&x) {
+		p := s.judge.profile(at)
+		ops, rest := s.judge.history(&x, p)
+		if p.counter.known {
+			w.Counter = &p.counter.value
+		}
+		low := s.cfg.Stock
+		for _, step := range w.Steps {
+			if step.Counter != nil {
+				low = min(low, *step.Counter)
+			}
+		}
+		rest.Lowest = &low
+		for _, f := range judgeHistory(ops, rest) {
+			if f.Broken {
+				w.Broken = append(w.Broken, f)
+			}
+		}
+		return
+	}
+	if k := s.counter(at); k.known {
+		w.Counter = &k.value
+		if k.value < 0 {
+			w.Broken = append(w.Broken, model.Finding{Property: model.NegativeTransient, Evaluated: true, Broken: true,
+				Amount: k.value, Detail: fmt.Sprintf("the counter is at %d", k.value)})
+		}
+	}
+}
+
+var scriptNames = schemes.Scripts()
+
+// Words are the command as a person writes it: scripts by name, without the
+// number of keys.
+func (st WitnessStep) Words() string {
+	c := st.Command
+	if len(c) > 2 && (strings.EqualFold(c[0], "EVALSHA") || strings.EqualFold(c[0], "EVAL")) {
+		sha := c[1]
+		if strings.EqualFold(c[0], "EVAL") {
+			sha = redisstore.SHA1(c[1])
+		}
+		name, ok := scriptNames[sha]
+		if !ok {
+			name = "script-" + sha[:min(8, len(sha))]
+		}
+		return strings.Join(append([]string{strings.ToUpper(c[0]), name}, c[3:]...), " ")
+	}
+	if st.Server == "sql" {
+		if len(c) == 0 {
+			return "the statement of a client that is gone"
+		}
+		return sqlText(c)
+	}
+	if len(c) == 0 {
+		return ""
+	}
+	return strings.Join(append([]string{strings.ToUpper(c[0])}, c[1:]...), " ")
+}
+
+// Answer is the server's reply as a person writes it.
+func (st WitnessStep) Answer() string {
+	switch {
+	case st.Blocked:
+		return "(blocked)"
+	case st.Reply == "":
+		return ""
+	case st.Server == "sql":
+		return decodeReply(st.Reply).String()
+	}
+	return redisstore.Pretty(st.Reply)
+}
+
+// Line is the step in one line.
+func (st WitnessStep) Line() string {
+	var b strings.Builder
+	pad := func(n int) {
+		for b.Len() < n {
+			b.WriteByte(' ')
+		}
+	}
+	b.WriteString(st.Client)
+	pad(3)
+	switch st.Kind {
+	case StepCommand:
+		b.WriteString(st.Words())
+	case StepArrives:
+		b.WriteString("arrives late: " + st.Words())
+	case StepNever:
+		b.WriteString("never arrives: " + st.Words())
+	case StepGranted:
+		b.WriteString("goes on: " + st.Words())
+	case StepDeadlock:
+		b.WriteString("deadlock, cancelled: " + st.Words())
+	case StepResume:
+		b.WriteString("resume")
+	case StepResubmit:
+		b.WriteString("submits again " + strings.Join(st.Command, " "))
+	case StepWait:
+		b.WriteString("wait " + st.Wait.String())
+	case StepLoses:
+		fmt.Fprintf(&b, "redis loses its last %d write(s) and its scripts", st.Lost)
+	case StepFlush:
+		b.WriteString("SCRIPT FLUSH")
+	}
+	if a := st.Answer(); a != "" {
+		pad(56)
+		b.WriteString(" => " + a)
+	}
+	if st.Fault != "" && (st.Kind == StepCommand || st.Kind == StepGranted) {
+		pad(68)
+		b.WriteString(" ! " + string(st.Fault))
+	}
+	if len(st.Woken)+len(st.Returned) > 0 || st.Counter != nil {
+		pad(88)
+	}
+	if len(st.Woken) > 0 {
+		b.WriteString(" wakes " + strings.Join(st.Woken, " "))
+	}
+	for _, r := range st.Returned {
+		b.WriteString(" " + r)
+	}
+	if st.Counter != nil {
+		b.WriteString(" (stock " + strconv.FormatInt(*st.Counter, 10) + ")")
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// Timeline is the execution for reading.
+func (w *Witness) Timeline() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "scheme   %s\n", w.Scheme)
+	fmt.Fprintf(&b, "config   lease=%v wait=%v retry=%v retries=%s\n", w.Times.Lease, w.Times.Wait, w.Times.Retry, w.Retries)
+	fmt.Fprintf(&b, "stock    goods:%s %d\n", sku, w.Stock)
+	for _, c := range w.Clients {
+		var calls []string
+		for _, call := range c.Calls {
+			calls = append(calls, fmt.Sprintf("%s %d", call.Op, call.Qty))
+		}
+		fmt.Fprintf(&b, "client   %s %s", c.Name, strings.Join(calls, ", "))
+		if c.Resubmits != "" {
+			fmt.Fprintf(&b, " (submits %s again)", c.Resubmits)
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString("---\n")
+	for _, st := range w.Steps {
+		b.WriteString(st.Line() + "\n")
+	}
+	b.WriteString("---\n")
+	var words []string
+	for _, o := range w.Outcomes {
+		words = append(words, o.Request+"="+o.Outcome.String())
+	}
+	fmt.Fprintf(&b, "outcome  %s\n", strings.Join(words, " "))
+	if w.Counter != nil {
+		fmt.Fprintf(&b, "stock    %d\n", *w.Counter)
+	}
+	for i, f := range w.Broken {
+		if i == 0 {
+			b.WriteString("violates")
+		}
+		fmt.Fprintf(&b, " %s=%d", f.Property, f.Amount)
+	}
+	if len(w.Broken) > 0 {
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

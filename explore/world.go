@@ -1,0 +1,485 @@
+package explore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"stockproof/engines/redisstore"
+	"stockproof/model"
+	"stockproof/schemes"
+)
+
+// Names of client processes. Under symmetry a client calls itself by the token
+// self and the stores know clients by slot tokens, numbered as they are met:
+// two states that differ only in which client is which are one state.
+const (
+	clientPrefix = "client~"
+	self         = clientPrefix + "@" // the client that acts
+	prober       = clientPrefix + "?" // who tries after everything is over
+	maxSlots     = 8
+)
+
+func slotToken(i int) string { return clientPrefix + string(rune('0'+i)) }
+
+// errForeignName: a scheme was shown another client's name, so clients are not
+// interchangeable; Run starts again without symmetry.
+var errForeignName = errors.New("a reply names another client")
+
+// moment is everything the servers hold at one time.
+type moment struct {
+	redis redisstore.State
+	sql   sqlState
+	slots int // slot tokens in use
+
+	redisID int32 // equal for equal Redis contents
+}
+
+// execKey is a question to the stores. slot is that of the client that acts,
+// -1 when the stores do not name it yet.
+type execKey struct {
+	at   int32
+	cmd  int32
+	slot int8
+}
+
+// observer is the slot of who is no client of the sale: it sees all names.
+const observer = -2
+
+// effect is the answer.
+type effect struct {
+	to       int32
+	reply    string // raw; the acting client's own name as self
+	blocked  bool   // SQL: the statement waits for a row lock
+	messages int32  // id of a list of messages, 0 for none
+	inv      [maxSlots]int8
+	slot     int8 // of the acting client afterwards
+}
+
+// world holds the moments met and what commands do to them. It is safe for use
+// by several goroutines.
+type world struct {
+	engine   redisstore.Engine
+	entry    schemes.Entry
+	symmetry bool
+	solo     func(action, int64, string) (*automaton, error) // automata of actions outside of the search
+
+	mu       sync.Mutex
+	moments  []moment
+	ids      map[string]int32
+	redisIDs map[string]int32
+	effects  map[execKey]effect
+	grants   map[grantKey]effect
+	ages     map[ageKey]aged
+	steps    []step
+	stepIDs  map[step]int32
+	messages [][]redisstore.Message
+	counters map[int32]counter
+	asked    []question // every Redis question, for the fidelity check
+}
+
+type ageKey struct {
+	at int32
+	d  int64
+}
+
+type aged struct {
+	to  int32
+	inv [maxSlots]int8
+}
+
+type counter struct {
+	value int64
+	known bool
+}
+
+// question is one memoised Redis transition with its answer.
+type question struct {
+	Before redisstore.State
+	Args   []string
+	Result redisstore.Result
+}
+
+func newWorld(engine redisstore.Engine, entry schemes.Entry, symmetry bool) *world {
+	return &world{engine: engine, entry: entry, symmetry: symmetry, ids: map[string]int32{}, redisIDs: map[string]int32{}, effects: map[execKey]effect{}, grants: map[grantKey]effect{},
+		ages: map[ageKey]aged{}, stepIDs: map[step]int32{}, messages: make([][]redisstore.Message, 1), counters: map[int32]counter{}}
+}
+
+func (w *world) intern(m moment) int32 {
+	redis := m.redis.Encode()
+	key := redis + m.sql.key()
+	if id, ok := w.ids[key]; ok {
+		return id
+	}
+	redisID, ok := w.redisIDs[redis]
+	if !ok {
+		redisID = int32(len(w.redisIDs))
+		w.redisIDs[redis] = redisID
+	}
+	m.redisID = redisID
+	id := int32(len(w.moments))
+	w.moments = append(w.moments, m)
+	w.ids[key] = id
+	return id
+}
+
+func (w *world) stepID(s step) int32 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if id, ok := w.stepIDs[s]; ok {
+		return id
+	}
+	id := int32(len(w.steps))
+	w.steps = append(w.steps, s)
+	w.stepIDs[s] = id
+	return id
+}
+
+func (w *world) moment(id int32) moment {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.moments[id]
+}
+
+func (w *world) step(id int32) step {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.steps[id]
+}
+
+// exec asks what a command does, once.
+func (w *world) exec(k execKey) (effect, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e, ok := w.effects[k]; ok {
+		return e, nil
+	}
+	e, err := w.ask(k)
+	if err != nil {
+		return effect{}, err
+	}
+	w.effects[k] = e
+	return e, nil
+}
+
+func (w *world) ask(k execKey) (effect, error) {
+	before := w.moments[k.at]
+	s := w.steps[k.cmd]
+	next := before.slots
+	me := int(k.slot) // without symmetry the client's own number
+	if k.slot == observer {
+		me = maxSlots - 1
+	}
+	if me == -1 {
+		me = next
+		next++
+	}
+	if w.symmetry && k.slot != observer && next > maxSlots {
+		return effect{}, fmt.Errorf("%w: more than %d clients are named in the stores", ErrScheme, maxSlots)
+	}
+	toStore := strings.NewReplacer()
+	if w.symmetry && k.slot != observer {
+		toStore = strings.NewReplacer(self, slotToken(me))
+	}
+	after := before
+	var reply string
+	var sent []redisstore.Message
+	e := effect{}
+	if s.sql {
+		var err error
+		if after.sql, reply, e.blocked, err = before.sql.exec(s, max(me, 0)); err != nil {
+			return effect{}, err
+		}
+	} else {
+		args := splitArgs(s.args)
+		for i := range args {
+			args[i] = toStore.Replace(args[i])
+		}
+		r, err := w.engine.Exec(before.redis, args)
+		if err != nil {
+			return effect{}, err
+		}
+		w.asked = append(w.asked, question{before.redis, args, r})
+		after.redis, reply, sent = r.State, r.Reply, r.Messages
+	}
+	if w.symmetry && k.slot != observer {
+		reply = strings.NewReplacer(slotToken(me), self).Replace(reply)
+		if mentionsSlot(reply) {
+			return effect{}, errForeignName
+		}
+		for _, m := range sent {
+			if mentionsSlot(m.Channel) || mentionsSlot(m.Payload) {
+				return effect{}, errForeignName
+			}
+		}
+	}
+	e.reply = reply
+	if len(sent) > 0 {
+		e.messages = w.messageID(sent)
+	}
+	after, e.inv = w.canonical(after)
+	e.slot = -1
+	if w.symmetry && k.slot != observer {
+		e.slot = e.inv[me]
+	}
+	e.to = w.intern(after)
+	return e, nil
+}
+
+func mentionsSlot(s string) bool {
+	for {
+		i := strings.Index(s, clientPrefix)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(clientPrefix):]
+		if s != "" && s[0] >= '0' && s[0] < '0'+maxSlots {
+			return true
+		}
+	}
+}
+
+// canonical numbers the slot tokens in the order in which they are met; inv
+// says what became of each, -1 when its client is named nowhere any more.
+func (w *world) canonical(m moment) (moment, [maxSlots]int8) {
+	var inv [maxSlots]int8
+	for i := range inv {
+		inv[i] = -1
+	}
+	if !w.symmetry {
+		return m, inv
+	}
+	text := m.redis.Encode()
+	n := int8(0)
+	same := true
+	for rest := text; ; {
+		i := strings.Index(rest, clientPrefix)
+		if i < 0 {
+			break
+		}
+		rest = rest[i+len(clientPrefix):]
+		slot := int(rest[0]) - '0'
+		if slot < 0 || slot >= maxSlots || inv[slot] >= 0 {
+			continue
+		}
+		same = same && int(n) == slot
+		inv[slot] = n
+		n++
+	}
+	m.slots = int(n)
+	if same {
+		return m, inv
+	}
+	var pairs []string
+	for old, now := range inv {
+		if now >= 0 {
+			pairs = append(pairs, slotToken(old), slotToken(int(now)))
+		}
+	}
+	m.redis = m.redis.Rename(strings.NewReplacer(pairs...))
+	return m, inv
+}
+
+func (w *world) messageID(list []redisstore.Message) int32 {
+	for i, known := range w.messages {
+		if len(known) == len(list) {
+			same := true
+			for j := range list {
+				same = same && known[j] == list[j]
+			}
+			if same {
+				return int32(i)
+			}
+		}
+	}
+	w.messages = append(w.messages, list)
+	return int32(len(w.messages) - 1)
+}
+
+func (w *world) messageList(id int32) []redisstore.Message {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.messages[id]
+}
+
+// age lets d milliseconds pass on the servers.
+func (w *world) age(at int32, d int64) aged {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := ageKey{at, d}
+	if a, ok := w.ages[k]; ok {
+		return a
+	}
+	m := w.moments[at]
+	m.redis = m.redis.After(time.Duration(d) * time.Millisecond)
+	m, inv := w.canonical(m)
+	a := aged{w.intern(m), inv}
+	w.ages[k] = a
+	return a
+}
+
+// change makes a moment by f, outside of any client's doing.
+func (w *world) change(at int32, f func(moment) moment) (int32, [maxSlots]int8) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var m moment
+	if at >= 0 {
+		m = w.moments[at]
+	}
+	m, inv := w.canonical(f(m))
+	return w.intern(m), inv
+}
+
+// expiry is the time in ms until a key of the moment expires; 0 for never.
+func (w *world) expiry(at int32) int64 {
+	d, _ := w.moment(at).redis.NextExpiry()
+	return d.Milliseconds()
+}
+
+// atRest is the moment after every lease is over.
+func (w *world) atRest(at int32) int32 {
+	for {
+		d := w.expiry(at)
+		if d == 0 {
+			return at
+		}
+		at = w.age(at, d).to
+	}
+}
+
+// maxSolo bounds an action that runs alone, in answered steps and waits.
+const maxSolo = 1000
+
+// alone runs one action by itself, with nothing going wrong and time passing
+// as it needs to. It answers the moment afterwards.
+func (w *world) alone(at int32, act action, qty int64, client string) (int32, result, error) {
+	a, err := w.solo(act, qty, client)
+	if err != nil {
+		return 0, result{}, err
+	}
+	n := a.root
+	for range maxSolo {
+		if n.done {
+			return at, n.result, nil
+		}
+		if len(n.pending) == 0 {
+			d := n.deadline
+			if t := w.expiry(at); t > 0 && t < d {
+				d = t
+			}
+			at = w.age(at, d).to
+			if n, err = a.step(n, event{kind: elapsed, advance: d}); err != nil {
+				return 0, result{}, err
+			}
+			continue
+		}
+		e, err := w.exec(execKey{at, w.stepID(n.pending[0]), observer})
+		if err != nil {
+			return 0, result{}, err
+		}
+		if e.blocked { // somebody holds a row and nobody is left to let it go
+			return at, result{outcome: model.Unknown, err: "blocked for ever"}, nil
+		}
+		at = e.to
+		closed := n.closed
+		if n, err = a.step(n, event{kind: replied, text: e.reply}); err != nil {
+			return 0, result{}, err
+		}
+		at = w.hangUp(at, maxSlots-1, newlyClosed(closed, n.closed))
+	}
+	return at, result{outcome: model.Unknown, err: "does not end"}, nil
+}
+
+// count reads the scheme's counter at a moment.
+func (w *world) count(at int32) (counter, error) {
+	w.mu.Lock()
+	c, ok := w.counters[at]
+	w.mu.Unlock()
+	if ok {
+		return c, nil
+	}
+	if _, reads := w.entry.Scheme.(schemes.Reader); reads {
+		_, r, err := w.alone(at, read, 0, prober)
+		if err != nil {
+			return counter{}, err
+		}
+		c = counter{r.value, r.outcome == model.Value}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counters[at] = c
+	return c, nil
+}
+
+// newlyClosed lists what is in now and not in before, both sorted.
+func newlyClosed(before, now []int) []int {
+	if len(before) == len(now) {
+		return nil
+	}
+	var fresh []int
+	for _, c := range now {
+		if !slices.Contains(before, c) {
+			fresh = append(fresh, c)
+		}
+	}
+	return fresh
+}
+
+// hangUp ends database sessions of a client.
+func (w *world) hangUp(at int32, client int, conns []int) int32 {
+	if len(conns) == 0 {
+		return at
+	}
+	sessions := make([]int, len(conns))
+	for i, c := range conns {
+		sessions[i] = session(client, c)
+	}
+	to, _ := w.change(at, func(m moment) moment {
+		m.sql = m.sql.abandon(sessions)
+		return m
+	})
+	return to
+}
+
+type grantKey struct {
+	at      int32
+	session int
+	kill    bool
+}
+
+// grant lets the blocked statement of a session go on.
+func (w *world) grant(at int32, session int, kill bool) (effect, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := grantKey{at, session, kill}
+	if e, ok := w.grants[k]; ok {
+		return e, nil
+	}
+	m := w.moments[at]
+	var e effect
+	var err error
+	if m.sql, e.reply, e.blocked, err = m.sql.grant(session, kill); err != nil {
+		return effect{}, err
+	}
+	e.inv = identity()
+	e.slot = -1
+	e.to = w.intern(m)
+	w.grants[k] = e
+	return e, nil
+}
+
+// queue lists the sessions whose blocked statement could go on, and those the
+// server could cancel because they wait for each other.
+func (w *world) queue(at int32) (runnable, deadlocked []int, waiting int) {
+	m := w.moment(at)
+	if m.sql.db == nil {
+		return nil, nil, 0
+	}
+	for _, cycle := range m.sql.db.Deadlocked() {
+		deadlocked = append(deadlocked, cycle...)
+	}
+	return m.sql.db.Runnable(), deadlocked, len(m.sql.db.Waiting())
+}
