@@ -13,19 +13,6 @@ import (
 // Schema names the format of evidence.json.
 const Schema = "stockproof/evidence/v1"
 
-// Bounds says what the verdicts rest on.
-type Bounds struct {
-	Clients     int      `json:"clients"`
-	MaxFaults   int      `json:"max_faults"`
-	Stock       []int64  `json:"stock"`
-	Worlds      []string `json:"worlds"`
-	Backend     string   `json:"backend,omitempty"`
-	Versions    []string `json:"versions,omitempty"` // of servers and libraries
-	Assumptions []string `json:"assumptions"`
-	// Incomplete says why the cells are not all that was asked for.
-	Incomplete string `json:"incomplete,omitempty"`
-}
-
 // Report is evidence.json.
 type Report struct {
 	Schema string `json:"schema"`

@@ -319,19 +319,19 @@ func (s *stage) perform(ctx context.Context) error {
 	return s.finish(ctx)
 }
 
-// meetThenInTurn lets every client make its first step, and then each, in the
-// order of arrival, finish its program: what all of them read is stale for all
-// but the first.
+// meetThenInTurn lets every client make its first step, and then each finish
+// its program, both in the order of arrival: what all of them read is stale for
+// all but the first.
 func (s *stage) meetThenInTurn(ctx context.Context) error {
 	for i := range s.procs {
 		s.begin(ctx, i)
-	}
-	select {
-	case <-s.conductor.barrier:
-	case err := <-s.errs:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
+		select {
+		case <-s.conductor.came[i]:
+		case err := <-s.errs:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	for i := range s.procs {
 		close(s.conductor.goOn[i])

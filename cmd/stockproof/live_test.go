@@ -46,7 +46,7 @@ func TestVerifyWritesEvidenceHistoriesAndPictures(t *testing.T) {
 	var report evidence.Report
 	require.NoError(t, json.Unmarshal(raw, &report))
 	require.Equal(t, evidence.Schema, report.Schema)
-	require.NotEmpty(t, report.Bounds.Versions)
+	require.NotEmpty(t, report.Bounds.Live.Versions)
 	for _, c := range report.Cells {
 		require.Equal(t, c.Placements.Enumerated, c.Placements.Fired, "%+v", c)
 		if c.Verdict == evidence.Violated {
