@@ -223,6 +223,10 @@ func (a *automaton) start() *run {
 	return r
 }
 
+// bufferSize is that of a connection; the library's 32 KiB would be most of the
+// cost of a run.
+const bufferSize = 512
+
 // clientOptions are those of a go-redis client that differs from the default
 // only where virtual time or the lack of a network force it: no names to
 // resolve, no timeouts of its own (they are the faults), no random back-off
@@ -237,6 +241,10 @@ func clientOptions(w *wire, retries int) *redis.Options {
 		MaxRetryBackoff:          -1,
 		ReadTimeout:              -1,
 		WriteTimeout:             -1,
+		ReadBufferSize:           bufferSize,
+		WriteBufferSize:          bufferSize,
+		PipelineReadBufferSize:   bufferSize,
+		PipelineWriteBufferSize:  bufferSize,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: noMaintenance(),
 	}

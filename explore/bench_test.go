@@ -2,6 +2,8 @@ package explore
 
 import (
 	"context"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -39,5 +41,48 @@ func BenchmarkExtraction(b *testing.B) {
 		if err := a.extract(m, m); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkMatrix searches every scheme, fault, workload and retry setting: 3
+// clients, at most one fault.
+func BenchmarkMatrix(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		lab := NewLab()
+		var cells []Config
+		for _, e := range schemes.All() {
+			for _, retries := range []string{"off", "default"} {
+				for _, wl := range []string{"unit", "mixed", "restock"} {
+					for _, kind := range append([]faults.Kind{faults.None}, every...) {
+						cells = append(cells, one(b, e.Scheme.Name(), kind, wl, retries))
+					}
+				}
+			}
+		}
+		var states atomic.Uint64
+		var next atomic.Int64
+		var group sync.WaitGroup
+		for range runtime.GOMAXPROCS(0) {
+			group.Go(func() {
+				for {
+					i := int(next.Add(1)) - 1
+					if i >= len(cells) {
+						return
+					}
+					r, err := lab.Run(context.Background(), cells[i])
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					states.Add(r.States)
+				}
+			})
+		}
+		group.Wait()
+		b.ReportMetric(float64(len(cells)), "cells")
+		b.ReportMetric(float64(states.Load()), "states")
+		b.ReportMetric(float64(lab.runs.Load()), "extractions")
+		lab.Close()
 	}
 }

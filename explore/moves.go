@@ -279,6 +279,9 @@ func (k *kit) finish(l local, n *node, ep epoch) (local, epoch) {
 	if roles := k.programs[l.who].roles; int(l.op) < len(roles) {
 		l.node = roles[l.op].root.id
 	}
+	if k.mutant == orderForgotten {
+		return l, ep
+	}
 	return l, ep.returns()
 }
 
@@ -426,6 +429,10 @@ func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, ef
 		}
 		h2, sh, id := k.land(h, l, eff.to, eff.inv, hungUp)
 		dead := l
+		if k.mutant == crashBefore {
+			h2, sh, id = k.land(h, l, at, identity(), hungUp)
+			eff.messages = 0
+		}
 		dead.slots = sh.apply(l.slots)
 		dead.slots[0] = eff.slot
 		dead.status, dead.node, dead.stuck = crashed, 0, 0
@@ -685,6 +692,9 @@ func (k *kit) agedVersions(h uint32, d int64) agedVersions {
 // scripts.
 func (k *kit) fallen(h uint32, j int) (uint32, int32) {
 	v := k.vers[h]
+	if k.mutant == lossKept {
+		j = 0
+	}
 	sh := shift{}
 	next := versions{track: v.track, n: v.n - uint8(j)}
 	sqlNow := k.world.moment(v.at[0]).sql

@@ -9,8 +9,11 @@ const (
 	pauseForgotten         // a paused client goes on at once
 	delayForgotten         // a delayed command is never sent
 	tokensKept             // clients are sorted, their names in the stores are not
-	budgetForgotten        // states that differ in the faults left are one
+	budgetForgotten        // states that differ only in the faults left are one
 	jumpTooEarly           // time passes although somebody could run
 	messagesLost           // an unlock message wakes nobody
-	crashUnlocks           // a crashed client's deferred commands still reach the stores
+	crashBefore            // a crash undoes the step it comes after
+	orderForgotten         // all operations count as concurrent
+	lossKept               // a store that loses writes keeps them
+	firstOnly              // of interchangeable clients only one execution is counted
 )

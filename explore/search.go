@@ -53,14 +53,15 @@ type searcher struct {
 	who      []uint8 // program of each client
 	initial  state
 
-	seen    *visited
-	parents []uint32
-	edges   []uint32
-	mults   []uint8
-	starts  []uint64 // of each state's edges
-	ends    []uint32 // states at rest
-	next    []successor
-	stalls  int // states from which nothing can happen although somebody waits
+	seen      *visited
+	parents   []uint32
+	edges     []uint32
+	mults     []uint8
+	starts    []uint64 // of each state's edges
+	ends      []uint32 // states at rest
+	next      []successor
+	forgotten map[uint32]uint32 // only for a mutant
+	stalls    int               // states from which nothing can happen although somebody waits
 
 	judge *judge
 }
@@ -101,6 +102,7 @@ func (l *Lab) prepare(cfg Config, symmetry bool) (*searcher, error) {
 		return nil, err
 	}
 	s.judge = newJudge(s)
+	s.forgotten = map[uint32]uint32{}
 	return s, nil
 }
 
@@ -140,9 +142,17 @@ func (s *searcher) sort(x *state) {
 	if !s.symmetry {
 		return
 	}
+	before := *x
 	for i := 3; i < 2+s.clients; i++ {
 		for j := i; j > 2 && x[j] < x[j-1]; j-- {
 			x[j], x[j-1] = x[j-1], x[j]
+		}
+	}
+	if s.mutant == tokensKept {
+		for i := 2; i < 2+s.clients; i++ {
+			l := s.locals[x[i]]
+			l.slots = s.locals[before[i]].slots
+			x[i] = s.local(l)
 		}
 	}
 }
@@ -164,6 +174,9 @@ func (s *searcher) breadthFirst(ctx context.Context) (why string) {
 			}
 		}
 		now := *s.seen.at(i)
+		if s.mutant == budgetForgotten && i > 0 {
+			now[1] |= s.forgotten[i]
+		}
 		s.starts = append(s.starts, uint64(len(s.edges)))
 		s.judge.look(i, &now)
 		s.next = s.successors(&now, s.next[:0])
@@ -182,9 +195,16 @@ func (s *searcher) breadthFirst(ctx context.Context) (why string) {
 				s.fired[n.fired] = true
 			}
 			s.sort(&n.state)
+			budget := n.state[1] &^ 0xffff
+			if s.mutant == budgetForgotten {
+				n.state[1] &= 0xffff
+			}
 			id, fresh := s.seen.add(&n.state)
 			if fresh {
 				s.parents = append(s.parents, i)
+				if s.mutant == budgetForgotten {
+					s.forgotten[id] = budget
+				}
 			}
 			s.edges = append(s.edges, id)
 			s.mults = append(s.mults, n.mult)
@@ -249,7 +269,9 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 				continue
 			}
 			for j := i + 1; j < n && x[j] == x[i]; j++ {
-				mult++
+				if s.mutant != firstOnly {
+					mult++
+				}
 			}
 		}
 		info := s.infos[x[i]]
@@ -445,9 +467,6 @@ func (s *searcher) apply(x *state, actor int, v *variant, out *state) {
 		}
 	}
 	out[1] = x[1]&^0xffff + uint32(v.cost)<<16 | ep
-	if s.mutant == budgetForgotten && v.cost > 0 {
-		out[1] &= 0xffff
-	}
 	if v.cost > 0 {
 		s.untrack(out)
 	}
