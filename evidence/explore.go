@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -135,7 +136,7 @@ func (g ExploreGroup) judge(results []*explore.Result, bounds ExploreBounds, dir
 		}
 	}
 	base.Executions = Count(executions)
-	says := declared(g.Entry, g.Fault, g.Workload.Name, g.Retries, false)
+	says := declared(g.Entry, g.Fault, g.Workload.Name, g.Retries, "explore")
 	var cells []Cell
 	for _, p := range model.Properties() {
 		c := base
@@ -171,6 +172,9 @@ func (c *Cell) judgeSearches(g ExploreGroup, results []*explore.Result, bounds E
 		}
 	}
 	switch {
+	case g.Fault != faults.None && c.Placements.Enumerated == 0:
+		// What the search saw without the fault stands in the row of none.
+		c.Verdict, c.Amount, c.Reason = NotApplicable, 0, "the fault has no place in this scheme's steps"
 	case c.Verdict == Violated:
 		c.Witness = filepath.Join("witnesses", fmt.Sprintf("%s.%s.txt", g.Name(), c.Property))
 		if dir == "" {
@@ -185,31 +189,20 @@ func (c *Cell) judgeSearches(g ExploreGroup, results []*explore.Result, bounds E
 		c.Verdict, c.Reason = NotApplicable, "the scheme writes no orders"
 	case len(results) == 0 || doubt != "":
 		c.Verdict, c.Reason = Inconclusive, doubt
-	case g.Fault != faults.None && c.Placements.Fired == 0 && g.applies():
-		c.Verdict, c.Reason = Inconclusive, "the fault did not fire anywhere"
+	case c.Placements.Fired < c.Placements.Enumerated:
+		c.Verdict = Inconclusive
+		c.Reason = fmt.Sprintf("%d of %d placements fired", c.Placements.Fired, c.Placements.Enumerated)
 	default:
 		c.Verdict = Holds
 	}
 	return nil
 }
 
-// applies is false where a fault has no place by its nature: a store fault of a
-// server the scheme does not use, a commit where there are no transactions.
-func (g ExploreGroup) applies() bool {
-	switch g.Fault {
-	case faults.StoreLoses, faults.ScriptFlush:
-		return g.Entry.Stores.Redis
-	case faults.CommitReplyLost:
-		return g.Entry.Stores.SQL
-	}
-	return true
-}
-
 // Count writes a number of executions: exactly up to six digits, then as in
-// 7.0e10.
+// 7.0e10, or 2.5e06.
 func Count(n *big.Int) string {
 	if n.CmpAbs(big.NewInt(1_000_000)) < 0 {
 		return n.String()
 	}
-	return new(big.Float).SetInt(n).Text('e', 1)
+	return strings.Replace(new(big.Float).SetInt(n).Text('e', 1), "e+", "e", 1)
 }

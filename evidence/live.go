@@ -13,7 +13,7 @@ import (
 // A property is violated when any run broke it, and holds only when every run
 // evaluated and kept it and every placement was seen to fire.
 func FromLive(e schemes.Entry, fault faults.Kind, w faults.Workload, retries string, enumerated int, runs []*live.Run) []Cell {
-	says := declared(e, fault, w.Name, retries, true)
+	says := declared(e, fault, w.Name, retries, "live")
 	fired := 0
 	for _, r := range runs {
 		if r.Fired {

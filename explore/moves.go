@@ -290,9 +290,18 @@ func (k *kit) took(l *local, before, after int32) {
 	if before == after || k.role(*l).role.action != deduct {
 		return
 	}
-	if b, a := k.counter(before), k.counter(after); b.known && a.known {
-		l.taken += int8(b.value - a.value)
+	l.taken += k.taken(k.role(*l).role, before, after)
+}
+
+// taken is how many units a step of a role took. A step that writes a computed
+// value over somebody else's restock makes the counter fall by more than its
+// request asked for; it is one deduction all the same.
+func (k *kit) taken(r role, before, after int32) int8 {
+	b, a := k.counter(before), k.counter(after)
+	if !b.known || !a.known {
+		return 0
 	}
+	return int8(min(b.value-a.value, r.qty))
 }
 
 // step answers every way in which the index-th parked step of a client can go.
@@ -552,12 +561,11 @@ func (k *kit) arrive(h, lid, ew uint32, index int32) variant {
 	l.late[index] = late{}
 	l = sortLate(l)
 	if at != eff.to && k.programs[l.who].roles[d.op].role.action == deduct {
-		if b, a := k.counter(at), k.counter(eff.to); b.known && a.known {
-			if d.op == l.op {
-				l.taken += int8(b.value - a.value)
-			} else {
-				l.past[d.op].taken += int8(b.value - a.value)
-			}
+		units := k.taken(k.programs[l.who].roles[d.op].role, at, eff.to)
+		if d.op == l.op {
+			l.taken += units
+		} else {
+			l.past[d.op].taken += units
 		}
 	}
 	v := variant{h: h2, l: k.local(l), epoch: ew, shift: shiftID, messages: eff.messages, place: d.place}

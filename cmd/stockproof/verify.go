@@ -81,14 +81,14 @@ func (o verifyOptions) selection() (s selection, err error) {
 			return s, err
 		}
 	}
-	s.retries = o.allRetries
+	s.retries = unique(o.allRetries)
 	s.entries, s.loads = schemes.All(), faults.Workloads()
 	for _, k := range faults.Kinds() {
 		s.kinds = append(s.kinds, k.ID)
 	}
 	if len(o.schemes) > 0 {
 		s.entries = nil
-		for _, name := range o.schemes {
+		for _, name := range unique(o.schemes) {
 			e, err := schemes.ByName(name)
 			if err != nil {
 				return s, err
@@ -98,7 +98,7 @@ func (o verifyOptions) selection() (s selection, err error) {
 	}
 	if len(o.faults) > 0 {
 		s.kinds = nil
-		for _, name := range o.faults {
+		for _, name := range unique(o.faults) {
 			k, err := faults.ParseKind(name)
 			if err != nil {
 				return s, err
@@ -108,7 +108,7 @@ func (o verifyOptions) selection() (s selection, err error) {
 	}
 	if len(o.loads) > 0 {
 		s.loads = nil
-		for _, name := range o.loads {
+		for _, name := range unique(o.loads) {
 			w, err := faults.WorkloadByName(name)
 			if err != nil {
 				return s, err
@@ -155,6 +155,17 @@ func verify(cmd *cobra.Command, o verifyOptions) error {
 		return statusError(status)
 	}
 	return nil
+}
+
+// unique drops what was said before.
+func unique(names []string) []string {
+	var kept []string
+	for _, n := range names {
+		if !slices.Contains(kept, n) {
+			kept = append(kept, n)
+		}
+	}
+	return kept
 }
 
 // within keeps the kinds that a world places.
