@@ -8,6 +8,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"stockproof/evidence"
+	"stockproof/explore"
+	"stockproof/faults"
+	"stockproof/live"
+	"stockproof/model"
+	"stockproof/schemes"
 )
 
 // shellBlocks are the fenced sh blocks of a Markdown file, comments cut off.
@@ -64,6 +71,55 @@ func TestEveryCommandTheREADMEShowsWorks(t *testing.T) {
 			}
 			require.Equal(t, want, cmd.ProcessState.ExitCode(), string(out))
 		})
+	}
+}
+
+// TestTheREADMEShowsWhatTheFirstCommandFinds compares the matrix and the witness
+// in the README with the real ones. UPDATE_README=1 writes them instead.
+func TestTheREADMEShowsWhatTheFirstCommandFinds(t *testing.T) {
+	lab := explore.NewLab()
+	t.Cleanup(func() { require.NoError(t, lab.Close()) })
+	var groups []evidence.ExploreGroup
+	for _, e := range schemes.All() {
+		for _, kind := range evidence.ExploreKinds() {
+			for _, retries := range live.Retries() {
+				groups = append(groups, evidence.ExploreGroup{Entry: e, Fault: kind, Workload: workload(t, "unit"), Retries: retries})
+			}
+		}
+	}
+	cells, err := evidence.FromExplore(t.Context(), lab, groups, evidence.DefaultExploreBounds(), "", nil)
+	require.NoError(t, err)
+	evidence.Sort(cells)
+	found, err := lab.Run(t.Context(), explore.Config{
+		Entry: entry(t, "lock"), Workload: workload(t, "unit"), Clients: 3, Stock: 1, Retries: "off",
+		Faults: []faults.Kind{faults.ClientPause}, MaxFaults: 1,
+	})
+	require.NoError(t, err)
+	blocks := map[string]string{
+		"matrix":  evidence.Report{Cells: cells}.Matrix(),
+		"witness": found.Verdicts[model.Oversell].Witness.Timeline(),
+	}
+	raw, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	readme := string(raw)
+	for name, want := range blocks {
+		var lines []string
+		for _, line := range strings.Split(strings.TrimSpace(want), "\n") {
+			lines = append(lines, strings.TrimRight(line, " "))
+		}
+		block := "```text\n" + strings.Join(lines, "\n") + "\n```"
+		before, rest, ok := strings.Cut(readme, "<!-- "+name+" -->\n")
+		require.True(t, ok, name)
+		shown, after, ok := strings.Cut(rest, "\n<!-- /"+name+" -->")
+		require.True(t, ok, name)
+		if os.Getenv("UPDATE_README") != "" {
+			readme = before + "<!-- " + name + " -->\n" + block + "\n<!-- /" + name + " -->" + after
+			continue
+		}
+		require.Equal(t, block, shown, "the README's %s is old; UPDATE_README=1 go test -run README . writes it", name)
+	}
+	if os.Getenv("UPDATE_README") != "" {
+		require.NoError(t, os.WriteFile("README.md", []byte(readme), 0o644))
 	}
 }
 

@@ -32,6 +32,9 @@ func (r Report) Render(w io.Writer, format string) error {
 	return fmt.Errorf("unknown format %q; there are %s", format, strings.Join(Formats(), ", "))
 }
 
+// Matrix is the table of Render alone, as text.
+func (r Report) Matrix() string { return r.matrix().Render() }
+
 // matrix has a row for each scheme × fault × world and a column for each
 // workload × retry setting.
 func (r Report) matrix() table.Writer {

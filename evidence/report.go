@@ -89,11 +89,13 @@ func (r Report) WriteFile(dir string) (path string, err error) {
 
 // letters is the compact form of a group's verdicts: the letter of each
 // violated property, "–" when all hold, "?" when something is inconclusive,
-// and "!" when a verdict is not the declared one.
+// "!" when a verdict is not the declared one, and nothing when the fault has no
+// place.
 func letters(cells []Cell) string {
 	var text string
-	doubt, surprise := false, false
+	applies, doubt, surprise := false, false, false
 	for _, c := range cells {
+		applies = applies || c.Verdict != NotApplicable
 		switch c.Verdict {
 		case Violated:
 			info, _ := c.Property.Info()
@@ -102,6 +104,9 @@ func letters(cells []Cell) string {
 			doubt = true
 		}
 		surprise = surprise || !c.AsDeclared()
+	}
+	if !applies {
+		return ""
 	}
 	if text == "" && !doubt {
 		text = "–"
@@ -131,5 +136,5 @@ func legend() []string {
 	for _, p := range model.Properties() {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", p.Letter, p.ID, p.BrokenWhen))
 	}
-	return append(lines, "– everything holds, ? something is inconclusive, ! not as declared")
+	return append(lines, "– everything holds, ? something is inconclusive, ! not as declared, empty: the fault has no place there")
 }
