@@ -29,6 +29,7 @@ type worldKey struct {
 	scheme   schemes.Scheme
 	engine   string
 	symmetry bool
+	named    bool
 }
 
 type automatonKey struct {
@@ -77,14 +78,14 @@ func (l *Lab) world(cfg Config, symmetry bool) (*world, error) {
 		l.engines[name] = engine
 	}
 	shared := reflect.ValueOf(cfg.Entry.Scheme).Comparable()
-	key := worldKey{engine: name, symmetry: symmetry}
+	key := worldKey{engine: name, symmetry: symmetry, named: cfg.NoSymmetry}
 	if shared {
 		key.scheme = cfg.Entry.Scheme
 		if w := l.worlds[key]; w != nil {
 			return w, nil
 		}
 	}
-	w := newWorld(engine, cfg.Entry, symmetry)
+	w := newWorld(engine, cfg.Entry, symmetry, cfg.NoSymmetry)
 	w.solo = func(act action, qty int64, client string) (*automaton, error) {
 		return l.automaton(cfg.Entry, role{act, qty, client, client + ".1", 0}, DefaultTimes, -1)
 	}
@@ -161,7 +162,11 @@ func (l *Lab) cast(cfg Config, symmetry bool) (programs []program, clients []uin
 		p := program{calls: calls, client: name, index: i}
 		for op, call := range calls {
 			p.requests = append(p.requests, fmt.Sprintf("%s.%d", name, op+1))
-			a, err := l.automaton(cfg.Entry, role{action(call.Op), call.Qty, name, p.requests[op], op}, cfg.Times, cfg.maxRetries())
+			r := role{action(call.Op), call.Qty, self, ownRequest, 0}
+			if cfg.NoSymmetry {
+				r.client, r.request = name, p.requests[op]
+			}
+			a, err := l.automaton(cfg.Entry, r, cfg.Times, cfg.maxRetries())
 			if err != nil {
 				return nil, nil, err
 			}
@@ -176,7 +181,11 @@ func (l *Lab) cast(cfg Config, symmetry bool) (programs []program, clients []uin
 		for origin := range cfg.Clients {
 			for op, call := range programs[origin].calls {
 				request := programs[origin].requests[op]
-				a, err := l.automaton(cfg.Entry, role{action(call.Op), call.Qty, name, request, 0}, cfg.Times, cfg.maxRetries())
+				r := role{action(call.Op), call.Qty, self, foreignRequest, 0}
+				if cfg.NoSymmetry {
+					r.client, r.request = name, request
+				}
+				a, err := l.automaton(cfg.Entry, r, cfg.Times, cfg.maxRetries())
 				if err != nil {
 					return nil, nil, err
 				}

@@ -168,7 +168,7 @@ func (k *kit) describe(l local) *info {
 		}
 	}
 	if l.stuck > 0 {
-		i.stuck = session(k.programs[l.who].index, int(l.stuck)-1)
+		i.stuck = session(k.programs[l.who].index, int(l.op)*connsPerOp+int(l.stuck)-1)
 	}
 	i.ready = i.arrived && len(i.moves) > 0
 	if i.arrived && !i.ready {
@@ -322,7 +322,7 @@ func (k *kit) variants(h, lid uint32, ep epoch, index int) []variant {
 		ep = ep.calls()
 		l.begun, l.call = true, ep.now
 	}
-	eff, err := k.world.exec(execKey{k.vers[h].at[0], mv.cmd, k.slotOf(l)})
+	eff, err := k.world.exec(k.key(h, l, l.op, mv.cmd))
 	if err != nil {
 		fail(err)
 	}
@@ -343,12 +343,31 @@ func (k *kit) variants(h, lid uint32, ep epoch, index int) []variant {
 	return out
 }
 
-// slotOf is the number under which the stores are asked for a client.
-func (k *kit) slotOf(l local) int8 {
+// key is the question what a command of a client does.
+func (k *kit) key(h uint32, l local, op uint8, cmd int32) execKey {
+	p := &k.programs[l.who]
+	q := execKey{at: k.vers[h].at[0], cmd: cmd, slot: int8(p.index), op: int8(op), from: int8(p.origin), orig: int8(p.originOp)}
 	if k.world.symmetry {
-		return l.slots[0]
+		q.slot = l.slots[0]
 	}
-	return int8(k.programs[l.who].index)
+	return q
+}
+
+// named gives a client that the stores did not know its new slot.
+func (k *kit) named(l local, eff effect) local {
+	if l.slots[0] < 0 && k.world.symmetry {
+		l.slots[0] = eff.slot
+	}
+	return l
+}
+
+// conns are a client's connections as the database numbers them.
+func conns(op uint8, relative []int) []int {
+	var list []int
+	for _, c := range relative {
+		list = append(list, int(op)*connsPerOp+c)
+	}
+	return list
 }
 
 // fault starts a variant that is a fault at the client's present step.
@@ -373,7 +392,7 @@ func (k *kit) stop(h uint32, l local, ep epoch, e event, to int32, inv [maxSlots
 	if keep >= 0 {
 		hungUp = slices.DeleteFunc(hungUp, func(c int) bool { return c == keep })
 	}
-	h2, sh, id := k.land(h, l, to, inv, hungUp)
+	h2, sh, id := k.land(h, l, to, inv, conns(l.op, hungUp))
 	after.slots = sh.apply(l.slots)
 	if n.done {
 		k.noTransaction(h2, l, n.closed)
@@ -388,8 +407,8 @@ func (k *kit) noTransaction(h uint32, l local, closed []int) {
 	if db == nil {
 		return
 	}
-	for c := int(l.op) * connsPerOp; c < (int(l.op)+1)*connsPerOp; c++ {
-		if db.InTransaction(session(k.programs[l.who].index, c)) && !slices.Contains(closed, c) {
+	for c := range connsPerOp {
+		if db.InTransaction(session(k.programs[l.who].index, int(l.op)*connsPerOp+c)) && !slices.Contains(closed, c) {
 			fail(fmt.Errorf("%w: %s leaves a transaction open when it answers", ErrScheme, k.cfg.Entry.Scheme.Name()))
 		}
 	}
@@ -411,7 +430,7 @@ func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, ef
 		out = append(out, variant{h: h2, l: k.local(waits), epoch: ep.word(), shift: id, place: -1})
 	} else {
 		v, told, n := k.stop(h, l, ep, event{kind: replied, index: index, text: eff.reply}, eff.to, eff.inv, -1)
-		told.slots[0] = eff.slot
+		told = k.named(told, eff)
 		v.messages = eff.messages
 		fin, ep2 := k.finish(told, n, ep)
 		v.l, v.epoch = k.local(fin), ep2.word()
@@ -443,7 +462,7 @@ func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, ef
 			eff.messages = 0
 		}
 		dead.slots = sh.apply(l.slots)
-		dead.slots[0] = eff.slot
+		dead = k.named(dead, eff)
 		dead.status, dead.node, dead.stuck = crashed, 0, 0
 		v.h, v.l, v.epoch, v.shift, v.messages = h2, k.local(dead), ep.word(), id, eff.messages
 		out = append(out, v)
@@ -451,7 +470,7 @@ func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, ef
 	replyLost := func(kind faults.Kind) {
 		f := k.fault(kind, l)
 		v, told, n := k.stop(h, l, ep, event{kind: cut, index: index}, eff.to, eff.inv, -1)
-		told.slots[0] = eff.slot
+		told = k.named(told, eff)
 		fin, ep2 := k.finish(told, n, ep)
 		f.h, f.l, f.epoch, f.shift, f.messages = v.h, k.local(fin), ep2.word(), v.shift, eff.messages
 		out = append(out, f)
@@ -494,7 +513,7 @@ func (k *kit) granted(h, lid, ew uint32, kill bool) []variant {
 	l := k.locals[lid]
 	n := k.role(l).node(l.node)
 	index := slices.IndexFunc(n.pending, func(s step) bool { return s.sql && s.conn == int(l.stuck)-1 })
-	eff, err := k.world.grant(k.vers[h].at[0], k.infos[lid].stuck, kill)
+	eff, err := k.world.grant(k.vers[h].at[0], k.infos[lid].stuck, kill, k.who(l))
 	if err != nil {
 		fail(err)
 	}
@@ -503,9 +522,14 @@ func (k *kit) granted(h, lid, ew uint32, kill bool) []variant {
 	return v
 }
 
+// who are the names by which a client goes in the database.
+func (k *kit) who(l local) execKey {
+	return execKey{slot: int8(k.programs[l.who].index), op: int8(l.op)}
+}
+
 // orphan lets a statement go on whose client is gone.
 func (k *kit) orphan(h uint32, session int) uint32 {
-	eff, err := k.world.grant(k.vers[h].at[0], session, false)
+	eff, err := k.world.grant(k.vers[h].at[0], session, false, execKey{slot: -1})
 	if err != nil {
 		fail(err)
 	}
@@ -551,13 +575,13 @@ func (k *kit) arrive(h, lid, ew uint32, index int32) variant {
 	l := k.locals[lid]
 	d := l.late[index]
 	at := k.vers[h].at[0]
-	eff, err := k.world.exec(execKey{at, d.cmd - 1, k.slotOf(l)})
+	eff, err := k.world.exec(k.key(h, l, d.op, d.cmd-1))
 	if err != nil {
 		fail(err)
 	}
 	h2, sh, shiftID := k.land(h, l, eff.to, eff.inv, k.travels(d))
 	l.slots = sh.apply(l.slots)
-	l.slots[0] = eff.slot
+	l = k.named(l, eff)
 	l.late[index] = late{}
 	l = sortLate(l)
 	if at != eff.to && k.programs[l.who].roles[d.op].role.action == deduct {
@@ -577,7 +601,7 @@ func (k *kit) arrive(h, lid, ew uint32, index int32) variant {
 // it.
 func (k *kit) travels(d late) []int {
 	if st := k.world.step(d.cmd - 1); st.sql {
-		return []int{st.conn}
+		return conns(d.op, []int{st.conn})
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func Replay(entry schemes.Entry, w *Witness, engine redisstore.Engine) (err erro
 // prepare puts the article on sale.
 func prepare(entry schemes.Entry, stock int64, engine redisstore.Engine) (moment, error) {
 	lab := NewLab()
-	w := newWorld(engine, entry, false)
+	w := newWorld(engine, entry, false, true)
 	w.solo = func(act action, qty int64, client string) (*automaton, error) {
 		return lab.automaton(entry, role{act, qty, client, client + ".1", 0}, DefaultTimes, -1)
 	}
@@ -295,7 +295,7 @@ func (r *replayer) answer(c *replayClient, p place, st WitnessStep, reply string
 // execute asks the servers.
 func (r *replayer) execute(c *replayClient, st WitnessStep) (reply string, blocked bool, err error) {
 	if st.Server == "sql" {
-		r.now.sql, reply, blocked, err = r.now.sql.exec(step{sql: true, args: joinArgs(st.Command), conn: st.Conn}, c.number)
+		r.now.sql, reply, blocked, err = r.now.sql.exec(step{sql: true, args: joinArgs(st.Command), conn: st.Conn}, c.number, 0)
 		return reply, blocked, err
 	}
 	res, err := r.engine.Exec(r.now.redis, st.Command)
@@ -401,7 +401,7 @@ func (r *replayer) counter() (counter, error) {
 		if p.call != nil {
 			var reply string
 			var err error
-			if sql, reply, _, err = sql.exec(p.step, maxSlots-1); err != nil {
+			if sql, reply, _, err = sql.exec(p.step, maxSlots-1, 0); err != nil {
 				return counter{}, err
 			}
 			run.wire.answerSQL(p.call, reply)

@@ -199,8 +199,9 @@ func (s sqlState) key() string {
 	return "sql " + s.db.Key()
 }
 
-// exec runs a statement for a client.
-func (s sqlState) exec(st step, client int) (after sqlState, reply string, blocked bool, err error) {
+// exec runs a statement for a client; its connections are numbered afresh in
+// each operation.
+func (s sqlState) exec(st step, client, op int) (after sqlState, reply string, blocked bool, err error) {
 	words := splitArgs(st.args)
 	parsed, err := sqlsubset.Parse(words[0])
 	if err != nil {
@@ -211,7 +212,7 @@ func (s sqlState) exec(st step, client int) (after sqlState, reply string, block
 		args[i] = sqlValue(w)
 	}
 	db := s.db.Clone()
-	r, status := db.Exec(session(client, st.conn), parsed, args)
+	r, status := db.Exec(session(client, op*connsPerOp+st.conn), parsed, args)
 	return finishSQL(db, r, status)
 }
 

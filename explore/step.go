@@ -47,6 +47,16 @@ func splitArgs(s string) []string {
 	return args
 }
 
+// renamed is the step with other names in its words.
+func (s step) renamed(r *strings.Replacer) step {
+	words := splitArgs(s.args)
+	for i := range words {
+		words[i] = r.Replace(words[i])
+	}
+	s.args = joinArgs(words)
+	return s
+}
+
 func (s step) String() string { return strings.Join(splitArgs(s.args), " ") }
 
 // eventKind is what can happen to a client.

@@ -174,25 +174,30 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 		step.Client = c.name(x, d.actor)
 	}
 	at := s.vers[x[0]].at[0]
-	command := func(cmd int32) {
+	command := func(cmd int32, op uint8) {
 		st := s.world.step(cmd)
 		step.Server = "redis"
 		if st.sql {
-			step.Server, step.Conn = "sql", st.conn
+			step.Server, step.Conn = "sql", int(op)*connsPerOp+st.conn
 		}
+		l := s.locals[x[d.actor]]
+		rename := s.plain(l, op, step.Client)
 		for _, word := range splitArgs(st.args) {
-			step.Command = append(step.Command, plain(word, step.Client))
+			step.Command = append(step.Command, rename.Replace(word))
 		}
-		e, err := s.world.exec(execKey{at, cmd, s.slotOf(s.locals[x[d.actor]])})
+		e, err := s.world.exec(s.key(x[0], l, op, cmd))
 		if err != nil {
 			fail(err)
 		}
-		step.Reply, step.Blocked = plain(e.reply, step.Client), e.blocked
+		step.Reply, step.Blocked = redisstore.RenameReply(e.reply, rename.Replace), e.blocked
+		if st.sql {
+			step.Reply = rename.Replace(e.reply)
+		}
 	}
 	switch d.what {
 	case steps1:
 		step.Kind = StepCommand
-		command(s.infos[x[d.actor]].moves[d.index].cmd)
+		command(s.infos[x[d.actor]].moves[d.index].cmd, s.locals[x[d.actor]].op)
 		if d.kind != 0 {
 			step.Fault = faultKinds[d.kind]
 		}
@@ -201,10 +206,12 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 		}
 	case arrives:
 		step.Kind = StepArrives
-		command(s.locals[x[d.actor]].late[d.index].cmd - 1)
+		d := s.locals[x[d.actor]].late[d.index]
+		command(d.cmd-1, d.op)
 	case vanishes:
 		step.Kind = StepNever
-		command(s.locals[x[d.actor]].late[d.index].cmd - 1)
+		d := s.locals[x[d.actor]].late[d.index]
+		command(d.cmd-1, d.op)
 		step.Reply = ""
 	case grants, cancels:
 		step.Kind = StepGranted
@@ -214,17 +221,17 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 		l := s.locals[x[d.actor]]
 		for _, st := range s.role(l).node(l.node).pending {
 			if st.sql && st.conn == int(l.stuck)-1 {
-				step.Server, step.Conn = "sql", st.conn
+				step.Server, step.Conn = "sql", int(l.op)*connsPerOp+st.conn
 				for _, word := range splitArgs(st.args) {
-					step.Command = append(step.Command, plain(word, step.Client))
+					step.Command = append(step.Command, s.plain(l, l.op, step.Client).Replace(word))
 				}
 			}
 		}
-		e, err := s.world.grant(at, s.infos[x[d.actor]].stuck, d.what == cancels)
+		e, err := s.world.grant(at, s.infos[x[d.actor]].stuck, d.what == cancels, s.kit.who(l))
 		if err != nil {
 			fail(err)
 		}
-		step.Reply, step.Blocked = e.reply, e.blocked
+		step.Reply, step.Blocked = s.plain(l, l.op, step.Client).Replace(e.reply), e.blocked
 		if d.kind != 0 {
 			step.Fault = faultKinds[d.kind]
 		}
@@ -238,7 +245,7 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 		step.Kind, step.Wait = StepWait, time.Duration(d.ms)*time.Millisecond
 	case resubmits:
 		step.Kind, step.Fault = StepResubmit, faults.DuplicateRequest
-		step.Command = []string{plain(s.programs[s.locals[n.state[d.actor]].who].requests[0], "")}
+		step.Command = []string{strings.TrimPrefix(s.programs[s.locals[n.state[d.actor]].who].requests[0], clientPrefix)}
 	case falls:
 		step.Kind, step.Lost, step.Fault = StepLoses, int(d.index), faults.StoreLoses
 	case flushes:
@@ -260,9 +267,13 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 	return step
 }
 
-// plain turns a word with our tokens into one with client names.
-func plain(word, client string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(word, self, client), clientPrefix, "")
+// plain turns our tokens into names a person uses: a, and a.1 for its request.
+func (s *searcher) plain(l local, op uint8, client string) *strings.Replacer {
+	p := &s.programs[l.who]
+	return strings.NewReplacer(
+		ownRequest, fmt.Sprintf("%s.%d", client, op+1),
+		foreignRequest, faults.RequestID(p.origin, p.originOp),
+		self, client, clientPrefix, "")
 }
 
 // conclude says what the execution came to.
@@ -283,11 +294,11 @@ func (s *searcher) conclude(w *Witness, c *casting, x state) {
 		}
 		client := WitnessClient{Name: c.names[i], Calls: p.calls}
 		if p.resubmits {
-			client.Resubmits = plain(p.requests[0], "")
+			client.Resubmits = strings.TrimPrefix(p.requests[0], clientPrefix)
 		}
 		w.Clients = append(w.Clients, client)
 		for op, call := range p.calls {
-			o := WitnessOutcome{Client: c.names[i], Request: plain(p.requests[op], c.names[i]), Call: call}
+			o := WitnessOutcome{Client: c.names[i], Request: s.plain(*l, uint8(op), c.names[i]).Replace(p.requests[op]), Call: call}
 			switch {
 			case op < int(l.op):
 				o.Outcome = outcomes[l.past[op].outcome-1]

@@ -9,18 +9,23 @@ import (
 	"time"
 
 	"stockproof/engines/redisstore"
+	"stockproof/faults"
 	"stockproof/model"
 	"stockproof/schemes"
 )
 
-// Names of client processes. Under symmetry a client calls itself by the token
-// self and the stores know clients by slot tokens, numbered as they are met:
+// Names of client processes. A client calls itself self and its requests
+// ownRequest, so that all clients share what is known of their code; a client
+// that submits another one's request calls that foreignRequest. The stores know
+// clients by name, or, under symmetry, by slot tokens numbered as they are met:
 // two states that differ only in which client is which are one state.
 const (
-	clientPrefix = "client~"
-	self         = clientPrefix + "@" // the client that acts
-	prober       = clientPrefix + "?" // who tries after everything is over
-	maxSlots     = 8
+	clientPrefix   = "client~"
+	self           = clientPrefix + "@" // the client that acts
+	ownRequest     = self + ".&"        // of its present operation
+	foreignRequest = clientPrefix + "%.&"
+	prober         = clientPrefix + "?" // who tries after everything is over
+	maxSlots       = 8
 )
 
 func slotToken(i int) string { return clientPrefix + string(rune('0'+i)) }
@@ -38,13 +43,22 @@ type moment struct {
 	redisID int32 // equal for equal Redis contents
 }
 
-// execKey is a question to the stores. slot is that of the client that acts,
-// -1 when the stores do not name it yet.
+// execKey is a question to the stores. What the command does not mention is
+// left out, so that clients share answers as well.
 type execKey struct {
 	at   int32
 	cmd  int32
-	slot int8
+	slot int8 // of the client that acts, -1 when the stores do not name it yet
+	op   int8 // number of its operation
+	from int8 // the client whose request it submits again
+	orig int8 // and the number of that operation
 }
+
+// anybody is the slot where it does not matter who acts.
+const anybody = -3
+
+// mentions says what of its client a command depends on.
+type mentions struct{ self, request, foreign bool }
 
 // observer is the slot of who is no client of the sale: it sees all names.
 const observer = -2
@@ -65,6 +79,7 @@ type world struct {
 	engine   redisstore.Engine
 	entry    schemes.Entry
 	symmetry bool
+	named    bool                                            // clients have names of their own from the start
 	solo     func(action, int64, string) (*automaton, error) // automata of actions outside of the search
 
 	mu       sync.Mutex
@@ -75,6 +90,7 @@ type world struct {
 	grants   map[grantKey]effect
 	ages     map[ageKey]aged
 	steps    []step
+	mentions []mentions
 	stepIDs  map[step]int32
 	messages [][]redisstore.Message
 	counters map[int32]counter
@@ -103,8 +119,8 @@ type question struct {
 	Result redisstore.Result
 }
 
-func newWorld(engine redisstore.Engine, entry schemes.Entry, symmetry bool) *world {
-	return &world{engine: engine, entry: entry, symmetry: symmetry, ids: map[string]int32{}, redisIDs: map[string]int32{}, effects: map[execKey]effect{}, grants: map[grantKey]effect{},
+func newWorld(engine redisstore.Engine, entry schemes.Entry, symmetry, named bool) *world {
+	return &world{engine: engine, entry: entry, symmetry: symmetry, named: named, ids: map[string]int32{}, redisIDs: map[string]int32{}, effects: map[execKey]effect{}, grants: map[grantKey]effect{},
 		ages: map[ageKey]aged{}, stepIDs: map[step]int32{}, messages: make([][]redisstore.Message, 1), counters: map[int32]counter{}}
 }
 
@@ -134,6 +150,11 @@ func (w *world) stepID(s step) int32 {
 	}
 	id := int32(len(w.steps))
 	w.steps = append(w.steps, s)
+	w.mentions = append(w.mentions, mentions{
+		self:    s.sql || strings.Contains(s.args, self),
+		request: s.sql || strings.Contains(s.args, ownRequest),
+		foreign: strings.Contains(s.args, foreignRequest),
+	})
 	w.stepIDs[s] = id
 	return id
 }
@@ -154,6 +175,18 @@ func (w *world) step(id int32) step {
 func (w *world) exec(k execKey) (effect, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if k.slot != observer {
+		m := w.mentions[k.cmd]
+		if !m.self {
+			k.slot = anybody
+		}
+		if !m.request {
+			k.op = 0
+		}
+		if !m.foreign {
+			k.from, k.orig = 0, 0
+		}
+	}
 	if e, ok := w.effects[k]; ok {
 		return e, nil
 	}
@@ -170,19 +203,32 @@ func (w *world) ask(k execKey) (effect, error) {
 	s := w.steps[k.cmd]
 	next := before.slots
 	me := int(k.slot) // without symmetry the client's own number
-	if k.slot == observer {
+	switch {
+	case k.slot == observer:
 		me = maxSlots - 1
-	}
-	if me == -1 {
+	case k.slot == anybody:
+		me = 0
+	case k.slot == -1:
 		me = next
 		next++
 	}
 	if w.symmetry && k.slot != observer && next > maxSlots {
 		return effect{}, fmt.Errorf("%w: more than %d clients are named in the stores", ErrScheme, maxSlots)
 	}
-	toStore := strings.NewReplacer()
-	if w.symmetry && k.slot != observer {
-		toStore = strings.NewReplacer(self, slotToken(me))
+	toStore, fromStore := strings.NewReplacer(), strings.NewReplacer()
+	if k.slot != observer && !w.named {
+		name, other := slotToken(me), clientPrefix+faults.ClientName(int(k.from))
+		if !w.symmetry {
+			name = clientPrefix + faults.ClientName(me)
+		}
+		op, orig := fmt.Sprintf(".%d", k.op+1), fmt.Sprintf(".%d", k.orig+1)
+		toStore = strings.NewReplacer(ownRequest, name+op, foreignRequest, other+orig, self, name)
+		if k.slot != anybody {
+			fromStore = strings.NewReplacer(name+op, ownRequest, other+orig, foreignRequest, name, self)
+			if !w.mentions[k.cmd].foreign {
+				fromStore = strings.NewReplacer(name+op, ownRequest, name, self)
+			}
+		}
 	}
 	after := before
 	var reply string
@@ -190,7 +236,7 @@ func (w *world) ask(k execKey) (effect, error) {
 	e := effect{}
 	if s.sql {
 		var err error
-		if after.sql, reply, e.blocked, err = before.sql.exec(s, max(me, 0)); err != nil {
+		if after.sql, reply, e.blocked, err = before.sql.exec(s.renamed(toStore), me, int(k.op)); err != nil {
 			return effect{}, err
 		}
 	} else {
@@ -205,8 +251,8 @@ func (w *world) ask(k execKey) (effect, error) {
 		w.asked = append(w.asked, question{before.redis, args, r})
 		after.redis, reply, sent = r.State, r.Reply, r.Messages
 	}
+	reply = fromStore.Replace(reply)
 	if w.symmetry && k.slot != observer {
-		reply = strings.NewReplacer(slotToken(me), self).Replace(reply)
 		if mentionsSlot(reply) {
 			return effect{}, errForeignName
 		}
@@ -222,7 +268,7 @@ func (w *world) ask(k execKey) (effect, error) {
 	}
 	after, e.inv = w.canonical(after)
 	e.slot = -1
-	if w.symmetry && k.slot != observer {
+	if w.symmetry && k.slot >= -1 {
 		e.slot = e.inv[me]
 	}
 	e.to = w.intern(after)
@@ -376,7 +422,7 @@ func (w *world) alone(at int32, act action, qty int64, client string) (int32, re
 			}
 			continue
 		}
-		e, err := w.exec(execKey{at, w.stepID(n.pending[0]), observer})
+		e, err := w.exec(execKey{at: at, cmd: w.stepID(n.pending[0]), slot: observer})
 		if err != nil {
 			return 0, result{}, err
 		}
@@ -448,13 +494,14 @@ type grantKey struct {
 	at      int32
 	session int
 	kill    bool
+	named   execKey // by what names its client goes
 }
 
 // grant lets the blocked statement of a session go on.
-func (w *world) grant(at int32, session int, kill bool) (effect, error) {
+func (w *world) grant(at int32, session int, kill bool, who execKey) (effect, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	k := grantKey{at, session, kill}
+	k := grantKey{at, session, kill, who}
 	if e, ok := w.grants[k]; ok {
 		return e, nil
 	}
@@ -463,6 +510,10 @@ func (w *world) grant(at int32, session int, kill bool) (effect, error) {
 	var err error
 	if m.sql, e.reply, e.blocked, err = m.sql.grant(session, kill); err != nil {
 		return effect{}, err
+	}
+	if !w.named && who.slot >= 0 {
+		name := clientPrefix + faults.ClientName(int(who.slot))
+		e.reply = strings.NewReplacer(fmt.Sprintf("%s.%d", name, who.op+1), ownRequest, name, self).Replace(e.reply)
 	}
 	e.inv = identity()
 	e.slot = -1

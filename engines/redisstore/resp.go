@@ -213,3 +213,42 @@ func ErrorClass(raw string) string {
 	code, _, _ := strings.Cut(strings.TrimSuffix(raw, "\r\n"), " ")
 	return code
 }
+
+// RenameReply applies f to every text of a raw reply and keeps it well formed.
+func RenameReply(raw string, f func(string) string) string {
+	if raw == "" {
+		return raw
+	}
+	v, err := parseReply(raw)
+	if err != nil {
+		return raw
+	}
+	return string(appendReply(nil, raw[0], v, f))
+}
+
+func appendReply(b []byte, kind byte, v any, f func(string) string) []byte {
+	switch v := v.(type) {
+	case nil:
+		if kind == '*' {
+			return append(b, "*-1\r\n"...)
+		}
+		return append(b, "$-1\r\n"...)
+	case int64:
+		return append(strconv.AppendInt(append(b, ':'), v, 10), "\r\n"...)
+	case replyError:
+		return append(append(append(b, '-'), f(string(v))...), "\r\n"...)
+	case []any:
+		b = append(strconv.AppendInt(append(b, '*'), int64(len(v)), 10), "\r\n"...)
+		for _, item := range v {
+			b = appendReply(b, '$', item, f)
+		}
+		return b
+	case string:
+		text := f(v)
+		if kind == '+' {
+			return append(append(append(b, '+'), text...), "\r\n"...)
+		}
+		return append(append(append(strconv.AppendInt(append(b, '$'), int64(len(text)), 10), "\r\n"...), text...), "\r\n"...)
+	}
+	return b
+}
