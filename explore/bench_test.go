@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -85,4 +86,25 @@ func BenchmarkMatrix(b *testing.B) {
 		b.ReportMetric(float64(lab.runs.Load()), "extractions")
 		lab.Close()
 	}
+}
+
+// BenchmarkSearch is the search alone: the code and the stores were asked
+// everything before.
+func BenchmarkSearch(b *testing.B) {
+	lab := NewLab()
+	defer lab.Close()
+	cfg := Config{Entry: entry(b, "lock"), Workload: workload(b, "unit"), Clients: 4, MaxFaults: 2,
+		Faults: []faults.Kind{faults.ClientCrash, faults.RequestLost, faults.ReplyLost, faults.ScriptFlush}}
+	_, err := lab.Run(context.Background(), cfg)
+	require.NoError(b, err)
+	b.ReportAllocs()
+	var states uint64
+	var spent time.Duration
+	for b.Loop() {
+		r, err := lab.Run(context.Background(), cfg)
+		require.NoError(b, err)
+		states += r.States
+		spent += r.Elapsed
+	}
+	b.ReportMetric(float64(states)/spent.Seconds(), "states/s")
 }

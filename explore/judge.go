@@ -20,6 +20,7 @@ type judge struct {
 	shape    []uint32          // outline of each local, plus one
 	memo     map[state]*sentence
 	tallies  map[model.Property]*tally
+	low      *tally // that of the transient negative counter
 }
 
 // profile is what servers at rest show.
@@ -53,6 +54,7 @@ func newJudge(s *searcher) *judge {
 	for _, p := range model.Properties() {
 		j.tallies[p.ID] = &tally{why: "no execution came to rest"}
 	}
+	j.low = j.tallies[model.NegativeTransient]
 	return j
 }
 
@@ -87,8 +89,8 @@ func (j *judge) book(i uint32, f model.Finding) {
 
 // look judges what has to hold at every moment.
 func (j *judge) look(i uint32, x *state) {
-	c := j.s.counter(j.s.vers[x[0]].at[0])
-	t := j.tallies[model.NegativeTransient]
+	c := j.s.verInfos[x[0]].counter
+	t := j.low
 	if !c.known {
 		t.why = "the counter cannot be read"
 		return

@@ -79,8 +79,9 @@ type kit struct {
 	localIDs map[local]uint32
 	infos    []*info
 
-	vers   []versions
-	verIDs map[versions]uint32
+	vers     []versions
+	verIDs   map[versions]uint32
+	verInfos []verInfo
 
 	shifts   []shift
 	shiftIDs map[shift]int32
@@ -90,15 +91,45 @@ type kit struct {
 	placed   []bool
 	fired    []bool
 
-	stepMemo    map[stepKey][]variant
+	stepMemo    map[stepKey]span
+	variantSlab []variant
 	lateMemo    map[stepKey]variant
 	shiftMemo   map[localKey]uint32
 	tellMemo    map[localKey]localResult
 	ageMemo     map[localKey]localResult
 	ageVerMemo  map[localKey]agedVersions
-	expiryMemo  map[uint32]int64
 	queueMemo   map[uint32]*queue
 	counterMemo []counterMemo
+}
+
+// verInfo is what the search asks of versions in every state.
+type verInfo struct {
+	expiry  int64 // ms until a key of the present expires, 0 for never
+	scripts bool  // the script cache is not empty
+	counter counter
+	struck  [maxVersion]struck // after a flush, and after the loss of 1, 2, … writes
+}
+
+type struck struct {
+	known bool
+	h     uint32
+	shift int32
+}
+
+// hit is what a fault of the store makes of versions: a flush, or with j > 0
+// the loss of j writes.
+func (k *kit) hit(h uint32, j int) (uint32, int32) {
+	if s := k.verInfos[h].struck[j]; s.known {
+		return s.h, s.shift
+	}
+	s := struck{known: true}
+	if j == 0 {
+		s.h, s.shift = k.flushed(h)
+	} else {
+		s.h, s.shift = k.fallen(h, j)
+	}
+	k.verInfos[h].struck[j] = s
+	return s.h, s.shift
 }
 
 type agedVersions struct {
@@ -114,8 +145,8 @@ type counterMemo struct {
 func newKit(cfg Config, w *world, programs []program) *kit {
 	k := &kit{cfg: cfg, mutant: cfg.mutant, world: w, programs: programs, allowed: map[faults.Kind]bool{},
 		localIDs: map[local]uint32{}, verIDs: map[versions]uint32{}, shiftIDs: map[shift]int32{}, placeIDs: map[placement]int16{},
-		stepMemo: map[stepKey][]variant{}, lateMemo: map[stepKey]variant{}, shiftMemo: map[localKey]uint32{},
-		tellMemo: map[localKey]localResult{}, ageMemo: map[localKey]localResult{}, ageVerMemo: map[localKey]agedVersions{}, expiryMemo: map[uint32]int64{}, queueMemo: map[uint32]*queue{}}
+		stepMemo: map[stepKey]span{}, lateMemo: map[stepKey]variant{}, shiftMemo: map[localKey]uint32{},
+		tellMemo: map[localKey]localResult{}, ageMemo: map[localKey]localResult{}, ageVerMemo: map[localKey]agedVersions{}, queueMemo: map[uint32]*queue{}}
 	for _, f := range cfg.Faults {
 		k.allowed[f] = true
 	}
@@ -184,6 +215,9 @@ func (k *kit) version(v versions) uint32 {
 	id := uint32(len(k.vers))
 	k.vers = append(k.vers, v)
 	k.verIDs[v] = id
+	m := k.world.moment(v.at[0])
+	d, _ := m.redis.NextExpiry()
+	k.verInfos = append(k.verInfos, verInfo{expiry: d.Milliseconds(), scripts: len(m.redis.Scripts) > 0, counter: k.counter(v.at[0])})
 	return id
 }
 
@@ -307,11 +341,21 @@ func (k *kit) taken(r role, before, after int32) int8 {
 // step answers every way in which the index-th parked step of a client can go.
 func (k *kit) step(h, lid, ew uint32, index int32) []variant {
 	key := stepKey{h, lid, ew, index}
-	if v, ok := k.stepMemo[key]; ok {
-		return v
+	if at, ok := k.stepMemo[key]; ok {
+		return k.variantSlab[at.from:at.to]
 	}
-	v := k.variants(h, lid, epochOf(ew), int(index))
-	k.stepMemo[key] = v
+	return k.keep(key, k.variants(h, lid, epochOf(ew), int(index)))
+}
+
+// span is a part of the slab in which variants are kept: one large piece of
+// memory without pointers costs the garbage collector nothing.
+type span struct{ from, to uint32 }
+
+func (k *kit) keep(key stepKey, v []variant) []variant {
+	at := span{from: uint32(len(k.variantSlab))}
+	k.variantSlab = append(k.variantSlab, v...)
+	at.to = uint32(len(k.variantSlab))
+	k.stepMemo[key] = at
 	return v
 }
 
@@ -507,8 +551,8 @@ func (k *kit) granted(h, lid, ew uint32, kill bool) []variant {
 	if kill {
 		key.index = -2
 	}
-	if v, ok := k.stepMemo[key]; ok {
-		return v
+	if at, ok := k.stepMemo[key]; ok {
+		return k.variantSlab[at.from:at.to]
 	}
 	l := k.locals[lid]
 	n := k.role(l).node(l.node)
@@ -517,9 +561,7 @@ func (k *kit) granted(h, lid, ew uint32, kill bool) []variant {
 	if err != nil {
 		fail(err)
 	}
-	v := k.executed(nil, h, l, epochOf(ew), index, eff)
-	k.stepMemo[key] = v
-	return v
+	return k.keep(key, k.executed(nil, h, l, epochOf(ew), index, eff))
 }
 
 // who are the names by which a client goes in the database.

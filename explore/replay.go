@@ -28,7 +28,11 @@ func (e *DivergenceError) Error() string {
 // scheme's code of all clients together under one virtual clock, every command
 // asked of the engine anew. Each command, reply, counter and answer must be the
 // one recorded; the error is a *DivergenceError where it is not.
-func Replay(entry schemes.Entry, w *Witness, engine redisstore.Engine) (err error) {
+func Replay(entry schemes.Entry, w *Witness, engine redisstore.Engine) error {
+	return replay(entry, w, engine, nil)
+}
+
+func replay(entry schemes.Entry, w *Witness, engine redisstore.Engine, trace func(sqlEvent)) (err error) {
 	retries := -1
 	if w.Retries == "default" {
 		retries = 0
@@ -38,7 +42,7 @@ func Replay(entry schemes.Entry, w *Witness, engine redisstore.Engine) (err erro
 		return err
 	}
 	bubble(func() {
-		r := &replayer{entry: entry, w: w, engine: engine, retries: retries, now: at, clients: map[string]*replayClient{}}
+		r := &replayer{entry: entry, w: w, engine: engine, retries: retries, now: at, clients: map[string]*replayClient{}, trace: trace}
 		defer r.end()
 		for i, c := range w.Clients {
 			r.clients[c.Name] = &replayClient{spec: c, number: i, late: map[int]bool{}}
@@ -84,6 +88,31 @@ type replayer struct {
 	before  []redisstore.State // what Redis held before each of its writes, latest last
 	clients map[string]*replayClient
 	runs    []*run
+	trace   func(sqlEvent) // sees what happens to the database; may be nil
+}
+
+// sqlEvent is one thing that happens to the database: a statement is sent, a
+// blocked one goes on or is cancelled, or a session's client hangs up or dies.
+type sqlEvent struct {
+	what    StepKind // StepCommand, StepGranted, StepDeadlock, or empty for the end of a session
+	session int
+	words   []string // of a statement, see sqlWord
+	blocked bool
+	reply   string // see wireReply
+}
+
+func (r *replayer) note(e sqlEvent) {
+	if r.trace != nil {
+		r.trace(e)
+	}
+}
+
+// abandon ends sessions.
+func (r *replayer) abandon(sessions ...int) {
+	for _, n := range sessions {
+		r.note(sqlEvent{session: n})
+	}
+	r.now.sql = r.now.sql.abandon(sessions)
 }
 
 type replayClient struct {
@@ -280,7 +309,7 @@ func (r *replayer) answer(c *replayClient, p place, st WitnessStep, reply string
 		for _, conn := range allConns {
 			all = append(all, session(c.number, conn))
 		}
-		r.now.sql = r.now.sql.abandon(all)
+		r.abandon(all...)
 	case st.Fault == faults.ReplyLost || st.Fault == faults.CommitReplyLost:
 		cutOff()
 	case blocked:
@@ -296,6 +325,7 @@ func (r *replayer) answer(c *replayClient, p place, st WitnessStep, reply string
 func (r *replayer) execute(c *replayClient, st WitnessStep) (reply string, blocked bool, err error) {
 	if st.Server == "sql" {
 		r.now.sql, reply, blocked, err = r.now.sql.exec(step{sql: true, args: joinArgs(st.Command), conn: st.Conn}, c.number, 0)
+		r.note(sqlEvent{StepCommand, session(c.number, st.Conn), st.Command, blocked, reply})
 		return reply, blocked, err
 	}
 	res, err := r.engine.Exec(r.now.redis, st.Command)
@@ -338,6 +368,7 @@ func (r *replayer) granted(c *replayClient, st WitnessStep, diverged func(string
 	if r.now.sql, reply, blocked, err = r.now.sql.grant(number, st.Kind == StepDeadlock); err != nil {
 		return err
 	}
+	r.note(sqlEvent{st.Kind, number, nil, blocked, reply})
 	if len(st.Command) == 0 { // its client is gone
 		return nil
 	}
@@ -355,7 +386,7 @@ func (r *replayer) granted(c *replayClient, st WitnessStep, diverged func(string
 func (r *replayer) travelled(c *replayClient, st WitnessStep) {
 	if st.Server == "sql" {
 		delete(c.late, st.Conn)
-		r.now.sql = r.now.sql.abandon([]int{session(c.number, st.Conn)})
+		r.abandon(session(c.number, st.Conn))
 	}
 }
 
@@ -366,7 +397,7 @@ func (r *replayer) closeSessions(c *replayClient) {
 	c.run.wire.mu.Unlock()
 	for _, conn := range newlyClosed(c.hungUp, closed) {
 		if !c.late[conn] {
-			r.now.sql = r.now.sql.abandon([]int{session(c.number, conn)})
+			r.abandon(session(c.number, conn))
 		}
 	}
 	c.hungUp = closed

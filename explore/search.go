@@ -257,7 +257,7 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 		}
 	}
 	if (!ready && len(q.runnable) == 0 && len(q.deadlocked) == 0) || s.mutant == jumpTooEarly {
-		if d := s.expiry(x[0]); d > 0 && (deadline == 0 || d < deadline) {
+		if d := s.verInfos[x[0]].expiry; d > 0 && (deadline == 0 || d < deadline) {
 			deadline = d
 		}
 		canJump = deadline > 0 && (open || lates > 0)
@@ -404,17 +404,16 @@ func (s *searcher) losses(x *state, out []successor, open bool) []successor {
 	if int(x.used()) >= s.cfg.MaxFaults {
 		return out
 	}
-	v := s.vers[x[0]]
 	if s.loses > 0 {
-		for j := 1; j < int(v.n); j++ {
-			h, sh := s.fallen(x[0], j)
+		for j := 1; j < int(s.vers[x[0]].n); j++ {
+			h, sh := s.hit(x[0], j)
 			p := s.place(placement{kind: faults.StoreLoses, n: j})
 			out = append(out, successor{mult: 1, place: p, fired: p, deed: deed{what: falls, index: int32(j)}})
 			s.strike(x, h, sh, &out[len(out)-1].state)
 		}
 	}
-	if s.allowed[faults.ScriptFlush] && open && len(s.world.moment(v.at[0]).redis.Scripts) > 0 {
-		h, sh := s.flushed(x[0])
+	if s.allowed[faults.ScriptFlush] && open && s.verInfos[x[0]].scripts {
+		h, sh := s.hit(x[0], 0)
 		p := s.place(placement{kind: faults.ScriptFlush})
 		out = append(out, successor{mult: 1, place: p, fired: p, deed: deed{what: flushes}})
 		s.strike(x, h, sh, &out[len(out)-1].state)
@@ -485,17 +484,7 @@ func (s *searcher) jump(x *state, d int64, out *state) {
 	out[1] = x[1]&^0xffff | ep
 }
 
-// expiry is the time until a key expires in the present version.
-func (s *searcher) expiry(h uint32) int64 {
-	if e, ok := s.expiryMemo[h]; ok {
-		return e
-	}
-	e := s.world.expiry(s.vers[h].at[0])
-	s.expiryMemo[h] = e
-	return e
-}
-
-// sortedPlaces counts placements.
+// countPlaces counts placements.
 func (k *kit) countPlaces() (placed, fired int) {
 	for i := range k.places {
 		if k.placed[i] {

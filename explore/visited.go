@@ -22,30 +22,35 @@ func (s *state) hash() uint64 {
 	return h * m1
 }
 
-const slabBits = 14
+const (
+	slabBits  = 12
+	firstBits = 10
+)
 
 // visited numbers states in the order in which they are met. States live in
-// slabs that never move; the table holds their numbers, with a few bits of the
-// hash to avoid most comparisons, by open addressing.
+// slabs that never move; the table holds their numbers by open addressing, each
+// with the upper half of its hash. That half also says where an entry belongs,
+// so that the table grows without looking at a state.
 type visited struct {
 	slabs [][]state
 	table []uint64 // upper 32 bits of the hash, then number plus one
+	bits  uint     // of the table's size
 	n     uint32
 }
 
-func newVisited() *visited { return &visited{table: make([]uint64, 1<<10)} }
+func newVisited() *visited { return &visited{table: make([]uint64, 1<<firstBits), bits: firstBits} }
 
 func (v *visited) at(i uint32) *state { return &v.slabs[i>>slabBits][i&(1<<slabBits-1)] }
 
 // add finds a state or gives it the next number.
 func (v *visited) add(s *state) (id uint32, fresh bool) {
-	if uint64(v.n)*4 >= uint64(len(v.table))*3 {
+	if uint64(v.n)*3 >= uint64(len(v.table))*2 {
 		v.grow()
 	}
 	h := s.hash()
 	mask := uint64(len(v.table) - 1)
-	tag := h >> 32 << 32
-	for i := h & mask; ; i = (i + 1) & mask {
+	tag := h &^ (1<<32 - 1)
+	for i := h >> (64 - v.bits); ; i = (i + 1) & mask {
 		e := v.table[i]
 		if e == 0 {
 			id = v.n
@@ -57,7 +62,7 @@ func (v *visited) add(s *state) (id uint32, fresh bool) {
 			v.table[i] = tag | uint64(v.n)
 			return id, true
 		}
-		if e>>32<<32 == tag {
+		if e&^(1<<32-1) == tag {
 			if id = uint32(e) - 1; *v.at(id) == *s {
 				return id, false
 			}
@@ -67,13 +72,14 @@ func (v *visited) add(s *state) (id uint32, fresh bool) {
 
 func (v *visited) grow() {
 	old := v.table
-	v.table = make([]uint64, 2*len(old))
+	v.bits++
+	v.table = make([]uint64, 1<<v.bits)
 	mask := uint64(len(v.table) - 1)
 	for _, e := range old {
 		if e == 0 {
 			continue
 		}
-		i := v.at(uint32(e)-1).hash() & mask
+		i := e >> (64 - v.bits)
 		for v.table[i] != 0 {
 			i = (i + 1) & mask
 		}
