@@ -48,6 +48,12 @@ func TestBadUsageAndBadInputExitWith2AndSayWhatIsWrong(t *testing.T) {
 		{"an unknown world", []string{"verify", "--world", "second"}, `--world "second"`},
 		{"an unknown format", []string{"verify", "--format", "poem"}, `--format "poem"`},
 		{"an unknown list", []string{"list", "prices"}, `there are schemes, faults`},
+		{"explore without a scheme", []string{"explore"}, "--scheme is missing"},
+		{"explore an unknown scheme", []string{"explore", "--scheme", "magic"}, `unknown scheme "magic"`},
+		{"explore with no client", []string{"explore", "--scheme", "lock", "--clients", "0"}, "--clients, --stock and --memory are at least 1"},
+		{"explore with more clients than fit", []string{"explore", "--scheme", "lock", "--clients", "50"}, "the most is 6"},
+		{"explore a fault it does not place", []string{"explore", "--scheme", "lock", "--kind", "client-pause-short"}, "client-pause-short is not placed in explore"},
+		{"an engine that does not exist", []string{"explore", "--scheme", "lock", "--engine", "valkey"}, `--engine "valkey"`},
 		{"no list", []string{"list"}, "list needs one of"},
 		{"no history", []string{"check"}, "check needs at least one history file"},
 		{"a history that is not there", []string{"check", "nowhere.jsonl"}, "nowhere.jsonl: no such file"},
@@ -66,7 +72,7 @@ func TestBadUsageAndBadInputExitWith2AndSayWhatIsWrong(t *testing.T) {
 
 func TestABadBackendSettingIsBadUsage(t *testing.T) {
 	t.Setenv(servers.EnvBackend, "cloud")
-	status, _, stderr := command(t, "verify", "--out", t.TempDir())
+	status, _, stderr := command(t, "verify", "--world", "live", "--out", t.TempDir())
 	require.Equal(t, evidence.ExitUsage, status)
 	require.Contains(t, stderr, `STOCKPROOF_BACKEND="cloud"`)
 }
@@ -76,7 +82,7 @@ func TestNoBackendExitsWith3AndSaysHowToGetOne(t *testing.T) {
 	t.Setenv("DOCKER_HOST", "unix:///nowhere.sock")
 	t.Setenv(servers.EnvLive, "")
 	t.Setenv(servers.EnvBackend, "process")
-	status, _, stderr := command(t, "verify", "--out", t.TempDir())
+	status, _, stderr := command(t, "verify", "--world", "live", "--out", t.TempDir())
 	require.Equal(t, evidence.ExitNoBackend, status)
 	require.Contains(t, stderr, "apt-get install redis-server postgresql")
 	require.Contains(t, stderr, "scripts/build-image.sh")
@@ -129,7 +135,7 @@ func TestListShowsEverythingInTextAndJSON(t *testing.T) {
 func TestHelpNamesEveryCommand(t *testing.T) {
 	status, stdout, _ := command(t)
 	require.Equal(t, evidence.ExitOK, status)
-	for _, c := range []string{"verify", "check", "list"} {
+	for _, c := range []string{"verify", "explore", "check", "list"} {
 		require.True(t, strings.Contains(stdout, "\n  "+c), c)
 	}
 }
