@@ -81,5 +81,14 @@ func Kinds() []faults.Kind {
 	return kinds
 }
 
-// Retries lists the retry settings of go-redis every scheme is judged with.
+// Retries lists the retry settings of go-redis a scheme is judged with.
 func Retries() []string { return []string{"off", "default"} }
+
+// RetriesFor is Retries for a live run of a scheme: one that does not use
+// go-redis would only be run twice.
+func RetriesFor(e schemes.Entry) []string {
+	if !e.Stores.Redis {
+		return Retries()[:1]
+	}
+	return Retries()
+}

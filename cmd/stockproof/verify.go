@@ -230,6 +230,10 @@ func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *eviden
 	for _, e := range s.entries {
 		for _, load := range s.loads {
 			for _, retries := range s.retries {
+				if !slices.Contains(live.RetriesFor(e), retries) {
+					_ = bar.Add(len(s.kinds))
+					continue
+				}
 				if err := verifyGroup(ctx, world, e, load, retries, s.kinds, o.out, bar, report); err != nil {
 					return err
 				}

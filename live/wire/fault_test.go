@@ -366,16 +366,17 @@ func (d packetCounter) requests(r *reader) ([]*request, error) {
 }
 
 func TestMutantThatCountsPacketsIsConvicted(t *testing.T) {
-	count := func(d func(*conn) dialect) int {
+	count := func(d func(*conn) dialect, atLeast int) int {
 		f := startFake(t, nil)
 		g := &recorder{}
 		p := openDialect(t, Redis, f.addr, g, d)
 		require.Equal(t, "+a\r\n", pipeline(t, p.Addr(), "abc", 4))
+		g.await(t, "request", atLeast) // the rest of the pipeline is still on its way
 		require.NoError(t, p.Close())
 		return len(requests(g))
 	}
-	require.Equal(t, 3, count(nil))
-	require.Equal(t, 1, count(func(c *conn) dialect { return packetCounter{newRedisDialect(c)} }))
+	require.Equal(t, 3, count(nil, 3))
+	require.Equal(t, 1, count(func(c *conn) dialect { return packetCounter{newRedisDialect(c)} }, 1))
 }
 
 type pushMatcher struct{ *redisDialect }
