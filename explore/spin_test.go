@@ -34,7 +34,7 @@ func spin(t testing.TB, model string, defines map[string]int) (broken string, st
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "install spin, or set STOCKPROOF_LIVE=off to leave out what needs it\n%s", out)
-	cc := exec.Command("gcc", "-O2", "-w", "-DSAFETY", "-o", "pan", "pan.c")
+	cc := exec.Command("gcc", "-O1", "-w", "-DSAFETY", "-o", "pan", "pan.c")
 	cc.Dir = dir
 	out, err = cc.CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -100,7 +100,7 @@ func TestSpinFindsTheSameLawsBroken(t *testing.T) {
 	for model, scheme := range map[string]string{"hincrby": "hincrby", "lua": "lua-hash", "lock": "lock"} {
 		for _, kind := range []faults.Kind{faults.None, faults.ClientCrash, faults.ClientPause, faults.RequestLost, faults.ReplyLost} {
 			for _, stock := range []int{1, 2} {
-				if stock == 2 && model != "lock" {
+				if stock == 2 && (model != "lock" || kind != faults.ClientPause) {
 					continue // each configuration is a compilation
 				}
 				t.Run(fmt.Sprintf("%s/%s/%d", model, kind, stock), func(t *testing.T) {

@@ -1,0 +1,236 @@
+package explore
+
+// withLate adds a delayed command, keeping the list in order.
+func withLate(l local, d late) local {
+	for i := range l.late {
+		if l.late[i].cmd == 0 {
+			l.late[i] = d
+			break
+		}
+	}
+	return sortLate(l)
+}
+
+func sortLate(l local) local {
+	less := func(a, b late) bool { // the empty ones last
+		if a.cmd == 0 || b.cmd == 0 {
+			return a.cmd != 0 && b.cmd == 0
+		}
+		if a.cmd != b.cmd {
+			return a.cmd < b.cmd
+		}
+		return a.place < b.place
+	}
+	for i := 1; i < len(l.late); i++ {
+		for j := i; j > 0 && less(l.late[j], l.late[j-1]); j-- {
+			l.late[j], l.late[j-1] = l.late[j-1], l.late[j]
+		}
+	}
+	return l
+}
+
+// arrive executes the index-th delayed command of a client.
+func (k *kit) arrive(h, lid, ew uint32, index int32) variant {
+	key := stepKey{h, lid, ew, index}
+	if v, ok := k.lateMemo[key]; ok {
+		return v
+	}
+	l := k.locals[lid]
+	d := l.late[index]
+	at := k.vers[h].at[0]
+	eff, err := k.world.exec(k.key(h, l, d.op, d.cmd-1))
+	if err != nil {
+		fail(err)
+	}
+	h2, sh, shiftID := k.land(h, l, eff.to, eff.inv, k.travels(d))
+	l.slots = sh.apply(l.slots)
+	l = k.named(l, eff)
+	l.late[index] = late{}
+	l = sortLate(l)
+	if at != eff.to && k.programs[l.who].roles[d.op].role.action == deduct {
+		units := k.taken(k.programs[l.who].roles[d.op].role, at, eff.to)
+		if d.op == l.op {
+			l.taken += units
+		} else {
+			l.past[d.op].taken += units
+		}
+	}
+	v := variant{h: h2, l: k.local(l), epoch: ew, shift: shiftID, messages: eff.messages, place: d.place}
+	k.lateMemo[key] = v
+	return v
+}
+
+// travels is the database connection of a delayed statement, which ends with
+// it.
+func (k *kit) travels(d late) []int {
+	if st := k.world.step(d.cmd - 1); st.sql {
+		return conns(d.op, []int{st.conn})
+	}
+	return nil
+}
+
+// vanish drops a delayed command that never arrives.
+func (k *kit) vanish(h, lid uint32, index int) (uint32, uint32) {
+	l := k.locals[lid]
+	h2, _, _ := k.land(h, l, k.vers[h].at[0], identity(), k.travels(l.late[index]))
+	l.late[index] = late{}
+	return h2, k.local(sortLate(l))
+}
+
+// shifted is a local after the stores changed under it.
+func (k *kit) shifted(lid uint32, id int32) uint32 {
+	if id == 0 {
+		return lid
+	}
+	key := localKey{l: lid, arg: int64(id)}
+	if v, ok := k.shiftMemo[key]; ok {
+		return v
+	}
+	l := k.locals[lid]
+	sh := &k.shifts[id]
+	l.slots = sh.apply(l.slots)
+	v := k.local(l)
+	k.shiftMemo[key] = v
+	return v
+}
+
+// told is a local after messages were published: it gets those of the channels
+// it listens on at that moment, whether it runs or is stopped.
+func (k *kit) told(lid uint32, messages int32, ew uint32) localResult {
+	i := k.infos[lid]
+	if len(i.channels) == 0 || i.finished {
+		return localResult{lid, ew}
+	}
+	key := localKey{lid, ew, int64(messages)}
+	if v, ok := k.tellMemo[key]; ok {
+		return v
+	}
+	l, ep := k.locals[lid], epochOf(ew)
+	for _, m := range k.world.messageList(messages) {
+		if int(l.op) == len(k.programs[l.who].calls) || !listens(k.role(l).node(l.node), m.Channel) {
+			continue
+		}
+		next, n := k.follow(l, event{kind: told, text: joinArgs([]string{m.Channel, m.Payload})})
+		l, ep = k.finish(next, n, ep)
+	}
+	v := localResult{k.local(l), ep.word()}
+	k.tellMemo[key] = v
+	return v
+}
+
+func listens(n *node, channel string) bool {
+	for _, c := range n.channels {
+		if c == channel {
+			return true
+		}
+	}
+	return false
+}
+
+// aged is a local after d milliseconds. Who has not arrived, or will never do
+// anything any more, does not notice.
+func (k *kit) aged(lid uint32, d int64, ew uint32) localResult {
+	i := k.infos[lid]
+	l := k.locals[lid]
+	if i.finished || (l.status == live && !l.begun) {
+		return localResult{lid, ew}
+	}
+	key := localKey{lid, ew, d}
+	if v, ok := k.ageMemo[key]; ok {
+		return v
+	}
+	ep := epochOf(ew)
+	var n *node
+	if !k.role(l).node(l.node).done { // a stopped client may have its answer already
+		l, n = k.follow(l, event{kind: elapsed, advance: d})
+	}
+	if l.status == paused {
+		l.status = rested
+	}
+	if n != nil {
+		l, ep = k.finish(l, n, ep)
+	}
+	v := localResult{k.local(l), ep.word()}
+	k.ageMemo[key] = v
+	return v
+}
+
+// resumed is a stopped client that runs again.
+func (k *kit) resumed(lid, ew uint32) localResult {
+	l := k.locals[lid]
+	l.status, l.place = live, 0
+	l, ep := k.finish(l, k.role(l).node(l.node), epochOf(ew))
+	return localResult{k.local(l), ep.word()}
+}
+
+// agedVersions lets d milliseconds pass on the servers, in every version.
+func (k *kit) agedVersions(h uint32, d int64) agedVersions {
+	key := localKey{l: h, arg: d}
+	if v, ok := k.ageVerMemo[key]; ok {
+		return v
+	}
+	v := k.vers[h]
+	sh := shift{source: [maxVersion]int8{0, 1, 2, 3}}
+	for i := range sh.inv {
+		sh.inv[i] = identity()
+	}
+	for i := 0; i < int(v.n); i++ {
+		a := k.world.age(v.at[i], d)
+		v.at[i], sh.inv[i] = a.to, a.inv
+	}
+	r := agedVersions{k.version(v), k.shiftID(sh)}
+	k.ageVerMemo[key] = r
+	return r
+}
+
+// fallen is the store after it lost its last writes: j of them, and its
+// scripts.
+func (k *kit) fallen(h uint32, j int) (uint32, int32) {
+	v := k.vers[h]
+	if k.mutant == lossKept {
+		j = 0
+	}
+	sh := shift{}
+	next := versions{track: v.track, n: v.n - uint8(j)}
+	sqlNow := k.world.moment(v.at[0]).sql
+	for i := range sh.source {
+		sh.source[i], sh.inv[i] = -1, identity()
+		if i < int(next.n) {
+			sh.source[i] = int8(i + j)
+			next.at[i] = v.at[i+j]
+		}
+	}
+	next.at[0], sh.inv[0] = k.world.change(next.at[0], func(m moment) moment {
+		m.redis = m.redis.WithoutScripts()
+		m.sql = sqlNow
+		return m
+	})
+	return k.version(next), k.shiftID(sh)
+}
+
+// flushed is the store without its script cache.
+func (k *kit) flushed(h uint32) (uint32, int32) {
+	at, inv := k.world.change(k.vers[h].at[0], func(m moment) moment {
+		m.redis = m.redis.WithoutScripts()
+		return m
+	})
+	v := k.vers[h]
+	v.at[0] = at
+	sh := shift{source: [maxVersion]int8{0, 1, 2, 3}}
+	for i := range sh.inv {
+		sh.inv[i] = identity()
+	}
+	sh.inv[0] = inv
+	return k.version(v), k.shiftID(sh)
+}
+
+// untracked forgets what the store could fall back to, once no loss can come.
+func (k *kit) untracked(h uint32) (uint32, int32) {
+	v := k.vers[h]
+	if !v.track {
+		return h, 0
+	}
+	sh := shift{source: [maxVersion]int8{0, -1, -1, -1}}
+	sh.inv[0] = identity()
+	return k.version(versions{at: [maxVersion]int32{v.at[0]}, n: 1}), k.shiftID(sh)
+}
