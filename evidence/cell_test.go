@@ -32,6 +32,8 @@ func TestACellIsAsDeclaredOnlyWhenTheVerdictIsTheDeclaredOneAndKnown(t *testing.
 		{Inconclusive, Weak, false},
 		{Inconclusive, MayShow, false},
 		{NotApplicable, Promised, true},
+		{NotApplicable, MayShow, true},
+		{NotApplicable, Weak, false},
 		{"", Promised, false},
 	} {
 		require.Equal(t, c.want, Cell{Verdict: c.verdict, Declared: c.declared}.AsDeclared(), "%+v", c)
@@ -131,7 +133,9 @@ func TestAnExplorePropertyHoldsOnlyWhenEverySearchCoveredEverything(t *testing.T
 		{"a placement never fired", []*explore.Result{result(true, 3, 2, holds)}, Inconclusive},
 		{"no place for the fault", []*explore.Result{result(true, 0, 0, violated)}, NotApplicable},
 		{"a witness", []*explore.Result{result(true, 3, 3, holds), result(true, 3, 3, violated)}, Violated},
-		{"no search", nil, NotApplicable},
+		{"cut short before any place", []*explore.Result{result(false, 0, 0, explore.Verdict{Status: explore.Inconclusive, Detail: "memory"})}, Inconclusive},
+		{"cut short before any place, broken without the fault", []*explore.Result{result(false, 0, 0, violated)}, Inconclusive},
+		{"no search", nil, Inconclusive},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := ExploreGroup{Entry: luaHash(t), Fault: faults.ClientCrash, Workload: faults.Workloads()[0], Retries: "off"}
