@@ -309,12 +309,18 @@ func (s *stage) perform(ctx context.Context) error {
 			}
 		}
 	}
+	// A client whose statement waited for somebody else's lock comes to its
+	// placement only now.
 	select {
 	case <-s.conductor.parked:
 		if err := s.resume(); err != nil {
 			return err
 		}
-	default:
+	case <-s.done[p.Client]:
+	case err := <-s.errs:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 	return s.finish(ctx)
 }
