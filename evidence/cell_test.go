@@ -195,6 +195,30 @@ func TestJUnitCountsFailuresErrorsAndWhatDoesNotApply(t *testing.T) {
 	require.Equal(t, []int{12, 1, 1, 1}, []int{s.Tests, s.Failures, s.Errors, s.Skipped})
 }
 
+func TestAReportThatIsNotCompleteIsNeverAllGreen(t *testing.T) {
+	for _, c := range []struct {
+		report Report
+		want   string
+	}{
+		{Report{Cells: []Cell{{Property: model.Oversell, Verdict: Holds, Declared: Promised}}, Bounds: Bounds{Incomplete: "redis died"}}, "redis died"},
+		{Report{}, "nothing was judged"},
+	} {
+		var b bytes.Buffer
+		require.NoError(t, c.report.Render(&b, "junit"))
+		var back junitSuites
+		require.NoError(t, xml.Unmarshal(b.Bytes(), &back))
+		last := back.Suites[len(back.Suites)-1]
+		require.Equal(t, 1, last.Errors)
+		require.Equal(t, c.want, last.Cases[0].Error.Message)
+		b.Reset()
+		require.NoError(t, c.report.Render(&b, "text"))
+		require.Contains(t, b.String(), c.want)
+	}
+	var b bytes.Buffer
+	require.NoError(t, Report{}.Render(&b, "text"))
+	require.NotContains(t, b.String(), "every verdict is as")
+}
+
 func TestExecutionsAreCountedExactlyAsLongAsThatCanBeRead(t *testing.T) {
 	require.Equal(t, "999999", Count(big.NewInt(999_999)))
 	require.Equal(t, "7.0e10", Count(big.NewInt(70_000_000_000)))
