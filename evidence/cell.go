@@ -72,7 +72,9 @@ type Cell struct {
 func (c Cell) AsDeclared() bool {
 	switch c.Verdict {
 	case NotApplicable:
-		return true
+		// What is declared broken has to show; a fault that found no place, or
+		// lost it, showed nothing.
+		return c.Declared != Weak
 	case Violated:
 		return c.Declared == Weak || c.Declared == MayShow
 	case Holds:

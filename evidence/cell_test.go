@@ -32,6 +32,8 @@ func TestACellIsAsDeclaredOnlyWhenTheVerdictIsTheDeclaredOneAndKnown(t *testing.
 		{Inconclusive, Weak, false},
 		{Inconclusive, MayShow, false},
 		{NotApplicable, Promised, true},
+		{NotApplicable, MayShow, true},
+		{NotApplicable, Weak, false},
 		{"", Promised, false},
 	} {
 		require.Equal(t, c.want, Cell{Verdict: c.verdict, Declared: c.declared}.AsDeclared(), "%+v", c)
@@ -131,7 +133,9 @@ func TestAnExplorePropertyHoldsOnlyWhenEverySearchCoveredEverything(t *testing.T
 		{"a placement never fired", []*explore.Result{result(true, 3, 2, holds)}, Inconclusive},
 		{"no place for the fault", []*explore.Result{result(true, 0, 0, violated)}, NotApplicable},
 		{"a witness", []*explore.Result{result(true, 3, 3, holds), result(true, 3, 3, violated)}, Violated},
-		{"no search", nil, NotApplicable},
+		{"cut short before any place", []*explore.Result{result(false, 0, 0, explore.Verdict{Status: explore.Inconclusive, Detail: "memory"})}, Inconclusive},
+		{"cut short before any place, broken without the fault", []*explore.Result{result(false, 0, 0, violated)}, Inconclusive},
+		{"no search", nil, Inconclusive},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := ExploreGroup{Entry: luaHash(t), Fault: faults.ClientCrash, Workload: faults.Workloads()[0], Retries: "off"}
@@ -189,6 +193,30 @@ func TestJUnitCountsFailuresErrorsAndWhatDoesNotApply(t *testing.T) {
 	require.Len(t, back.Suites, 1)
 	s := back.Suites[0]
 	require.Equal(t, []int{12, 1, 1, 1}, []int{s.Tests, s.Failures, s.Errors, s.Skipped})
+}
+
+func TestAReportThatIsNotCompleteIsNeverAllGreen(t *testing.T) {
+	for _, c := range []struct {
+		report Report
+		want   string
+	}{
+		{Report{Cells: []Cell{{Property: model.Oversell, Verdict: Holds, Declared: Promised}}, Bounds: Bounds{Incomplete: "redis died"}}, "redis died"},
+		{Report{}, "nothing was judged"},
+	} {
+		var b bytes.Buffer
+		require.NoError(t, c.report.Render(&b, "junit"))
+		var back junitSuites
+		require.NoError(t, xml.Unmarshal(b.Bytes(), &back))
+		last := back.Suites[len(back.Suites)-1]
+		require.Equal(t, 1, last.Errors)
+		require.Equal(t, c.want, last.Cases[0].Error.Message)
+		b.Reset()
+		require.NoError(t, c.report.Render(&b, "text"))
+		require.Contains(t, b.String(), c.want)
+	}
+	var b bytes.Buffer
+	require.NoError(t, Report{}.Render(&b, "text"))
+	require.NotContains(t, b.String(), "every verdict is as")
 }
 
 func TestExecutionsAreCountedExactlyAsLongAsThatCanBeRead(t *testing.T) {

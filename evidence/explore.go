@@ -172,9 +172,15 @@ func (c *Cell) judgeSearches(g ExploreGroup, results []*explore.Result, bounds E
 		}
 	}
 	switch {
-	case g.Fault != faults.None && c.Placements.Enumerated == 0:
-		// What the search saw without the fault stands in the row of none.
+	case g.Fault != faults.None && c.Placements.Enumerated == 0 && len(results) > 0 && c.Exhaustive:
+		// What the search saw without the fault stands in the row of none. A
+		// search that was cut short may not have come to the fault's places yet.
 		c.Verdict, c.Amount, c.Reason = NotApplicable, 0, "the fault has no place in this scheme's steps"
+	case g.Fault != faults.None && c.Placements.Enumerated == 0:
+		c.Verdict, c.Amount = Inconclusive, 0
+		if c.Reason = doubt; doubt == "" {
+			c.Reason = "the search was cut short before the fault had a place"
+		}
 	case c.Verdict == Violated:
 		c.Witness = filepath.Join("witnesses", fmt.Sprintf("%s.%s.txt", g.Name(), c.Property))
 		if dir == "" {

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -91,6 +92,8 @@ func (r Report) matrix() table.Writer {
 // mostLines bounds the list of surprises in text for people.
 const mostLines = 20
 
+const nothingJudged = "nothing was judged"
+
 // summary counts the cells and lists what is not as declared.
 func (r Report) summary() string {
 	count := map[Verdict]int{}
@@ -104,6 +107,10 @@ func (r Report) summary() string {
 		fmt.Fprintf(&b, "INCOMPLETE: %s\n", r.Bounds.Incomplete)
 	}
 	surprises := r.Surprises()
+	if len(r.Cells) == 0 {
+		b.WriteString(nothingJudged)
+		return b.String()
+	}
 	if len(surprises) == 0 {
 		b.WriteString("every verdict is as the scheme declares it")
 		return b.String()
@@ -156,7 +163,7 @@ type junitMessage struct {
 }
 
 // junit makes each cell a test case: a verdict that is not the declared one is
-// a failure, an inconclusive one an error.
+// a failure, an inconclusive one an error. So is what was not looked at.
 func (r Report) junit(w io.Writer) error {
 	var out junitSuites
 	for _, g := range Groups(r.Cells) {
@@ -180,6 +187,12 @@ func (r Report) junit(w io.Writer) error {
 			suite.Cases = append(suite.Cases, jc)
 		}
 		out.Suites = append(out.Suites, suite)
+	}
+	if r.Bounds.Incomplete != "" || len(r.Cells) == 0 {
+		why := cmp.Or(r.Bounds.Incomplete, nothingJudged)
+		out.Suites = append(out.Suites, junitSuite{Name: "complete", Tests: 1, Errors: 1, Cases: []junitCase{
+			{Class: "complete", Name: "everything was looked at", Error: &junitMessage{why}},
+		}})
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err

@@ -309,12 +309,18 @@ func (s *stage) perform(ctx context.Context) error {
 			}
 		}
 	}
+	// A client whose statement waited for somebody else's lock comes to its
+	// placement only now.
 	select {
 	case <-s.conductor.parked:
 		if err := s.resume(); err != nil {
 			return err
 		}
-	default:
+	case <-s.done[p.Client]:
+	case err := <-s.errs:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 	return s.finish(ctx)
 }
@@ -453,6 +459,9 @@ func (s *stage) judge(ctx context.Context) (*Run, error) {
 	probe := clients.Do(ctx, s.c.Entry.Scheme, s.world.env(schemes.Config{}), clients.Operation{
 		Op: model.Deduct, SKU: s.sku, Qty: 1, Request: "probe@" + s.sku, Buyer: "probe",
 	})
+	if err := errors.Join(context.Cause(ctx), s.world.Servers.Alive()); err != nil {
+		return run, fmt.Errorf("probe: %w", err) // no answer of the sale's
+	}
 	run.Rest.Probe = &probe.Outcome
 	run.Findings = model.Laws(run.Settled.Ops, run.Rest)
 	return run, nil

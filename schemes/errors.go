@@ -32,18 +32,22 @@ func checkQuantity(req Request) error {
 //
 //   - An error reply means the server refused the command as a whole (our
 //     scripts do every check that can fail before their first write): Failed.
-//   - A dial error means that nothing was sent, but only without the client
-//     library's own retries: with them the error is that of the last attempt,
-//     and an earlier one may have been executed.
+//   - A dial error means that nothing was sent: Failed.
+//   - Both only without the client library's own retries: with them the error
+//     is that of the last attempt, and an earlier one, whose reply was lost, may
+//     have been executed (a server that comes back says LOADING or READONLY).
 //   - Anything else (EOF, reset, timeout, cancelled context) leaves open
 //     whether the server executed, or will still execute, the command.
 func afterRedis(env Env, err error) model.Outcome {
+	if env.Redis.Options().MaxRetries != 0 {
+		return model.Unknown
+	}
 	var reply redis.Error
 	if errors.As(err, &reply) && !errors.Is(err, redis.Nil) {
 		return model.Failed
 	}
 	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" && env.Redis.Options().MaxRetries == 0 {
+	if errors.As(err, &op) && op.Op == "dial" {
 		return model.Failed
 	}
 	return model.Unknown

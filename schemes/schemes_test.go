@@ -104,6 +104,7 @@ func TestAFailureIsCalledCertainOnlyWhereItIs(t *testing.T) {
 	require.NoError(t, server.Set("k", "text"))
 	refused := live.IncrBy(t.Context(), "k", 1).Err()
 	require.Equal(t, model.Failed, afterRedis(Env{Redis: live}, refused), "the server refused the command")
+	require.Equal(t, model.Unknown, afterRedis(retrying, refused), "it refused the last attempt of several")
 
 	for _, c := range []struct {
 		name string

@@ -103,6 +103,12 @@ func (o verifyOptions) selection() (s selection, err error) {
 			if err != nil {
 				return s, err
 			}
+			placed := o.world != "live" && slices.Contains(evidence.ExploreKinds(), k) ||
+				o.world != "explore" && slices.Contains(live.Kinds(), k)
+			if !placed {
+				// Leaving out what was asked for would look like a verdict about it.
+				return s, usageError{fmt.Errorf("--fault %s: --world %s does not place it; stockproof list faults shows who does", k, o.world)}
+			}
 			s.kinds = append(s.kinds, k)
 		}
 	}

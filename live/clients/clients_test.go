@@ -29,6 +29,10 @@ func (scripted) Deduct(ctx context.Context, _ schemes.Env, req schemes.Request) 
 		<-make(chan struct{})
 	case "fails":
 		return model.Failed, fmt.Errorf("no luck")
+	case "says nothing":
+		return "", fmt.Errorf("something broke")
+	case "says a restock's word":
+		return model.OK, nil
 	}
 	return model.Sold, nil
 }
@@ -101,6 +105,16 @@ func TestAPanicOfTheSchemeIsAnUnknownOutcomeAndNotTheEndOfTheProcess(t *testing.
 	a, err = p.Run(t.Context(), deduct("x"))
 	require.NoError(t, err)
 	require.Equal(t, model.Sold, a.Outcome)
+}
+
+func TestAWordThatIsNoAnswerIsAnUnknownOutcome(t *testing.T) {
+	p := start(t)
+	for _, request := range []string{"says nothing", "says a restock's word"} {
+		a, err := p.Run(t.Context(), deduct(request))
+		require.NoError(t, err)
+		require.Equal(t, model.Unknown, a.Outcome, request)
+		require.Contains(t, a.Err, "scheme scripted answered", request)
+	}
 }
 
 func TestAKilledClientIsGoneInTheMiddleOfItsOperation(t *testing.T) {

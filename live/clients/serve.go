@@ -5,9 +5,11 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver named "pgx"
 	"github.com/redis/go-redis/v9"
@@ -141,10 +143,23 @@ func Do(ctx context.Context, scheme schemes.Scheme, env schemes.Env, op Operatio
 			a.Outcome, err = model.Failed, fmt.Errorf("scheme %s has no read", scheme.Name())
 		}
 	default:
-		a.Outcome, err = model.Failed, fmt.Errorf("unknown operation %q", op.Op)
+		return Answer{Outcome: model.Failed, Err: fmt.Sprintf("unknown operation %q", op.Op)}
+	}
+	if !slices.Contains(answersTo[op.Op], a.Outcome) {
+		// A word that is no answer, the empty one beside an error for example,
+		// decides nothing.
+		err = errors.Join(err, fmt.Errorf("scheme %s answered %q to a %s", scheme.Name(), string(a.Outcome), op.Op))
+		a.Outcome = model.Unknown
 	}
 	if err != nil {
 		a.Err = err.Error()
 	}
 	return a
+}
+
+// answersTo lists what a scheme may answer.
+var answersTo = map[model.Op][]model.Outcome{
+	model.Deduct:  {model.Sold, model.SoldOut, model.Busy, model.Failed, model.Unknown},
+	model.Restock: {model.OK, model.Busy, model.Failed, model.Unknown},
+	model.Read:    {model.Value, model.Failed},
 }
