@@ -14,8 +14,8 @@ explore: bin/stockproof ## judge every scheme by covering every interleaving; ne
 verify: bin/stockproof ## the whole matrix, also on real servers
 	bin/stockproof verify --world all
 
-bench: bin/stockproof ## what each scheme costs
-	bin/stockproof bench
+bench: ## measure: live scenarios, the proxy, explore, the checkers
+	go test -run '^$$' -bench . -benchmem ./...
 
 test: ## install what is missing, then lint and test on every backend
 	scripts/setup.sh

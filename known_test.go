@@ -37,7 +37,7 @@ func everyPlacement(t *testing.T, scheme string, judge func(t *testing.T, run *l
 	t.Helper()
 	world := liveWorld(t)
 	for _, load := range faults.Workloads() {
-		for _, retries := range live.Retries() {
+		for _, retries := range live.RetriesFor(entry(t, scheme)) {
 			steps, err := world.Observe(t.Context(), entry(t, scheme), load, retries)
 			require.NoError(t, err)
 			for _, kind := range live.Kinds() {

@@ -1,5 +1,5 @@
 // Package stockproof_test is the headline suite: what each scheme promises
-// holds, and what it is known to break still shows, on real servers.
+// holds, and what it is known to break still shows, in both worlds.
 package stockproof_test
 
 import (
@@ -8,27 +8,52 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"stockproof/evidence"
+	"stockproof/explore"
 	"stockproof/faults"
 	"stockproof/live"
 	"stockproof/schemes"
 )
 
-// TestLive runs every placement of every fault for every scheme, workload and
-// retry setting, and compares each verdict with the declared one, both ways: a
-// broken promise fails, and so does a declared weakness that does not show.
+// TestExplore covers every interleaving and every placement of one fault among
+// three clients, for one and two units on sale, and compares each verdict with
+// the declared one, both ways: a broken promise fails, and so does a declared
+// weakness that does not show.
+func TestExplore(t *testing.T) {
+	lab := explore.NewLab()
+	t.Cleanup(func() { require.NoError(t, lab.Close()) })
+	everyCell(t, evidence.ExploreKinds(), func(schemes.Entry) []string { return live.Retries() }, func(t *testing.T, e schemes.Entry, kind faults.Kind, load faults.Workload, retries string) {
+		group := evidence.ExploreGroup{Entry: e, Fault: kind, Workload: load, Retries: retries}
+		cells, err := evidence.FromExplore(t.Context(), lab, []evidence.ExploreGroup{group}, evidence.DefaultExploreBounds(), "", nil)
+		require.NoError(t, err)
+		requireAsDeclared(t, cells)
+	})
+}
+
+// TestLive runs every placement of every fault on real servers, and compares
+// each verdict with the declared one in the same way.
 func TestLive(t *testing.T) {
 	world := liveWorld(t)
+	everyCell(t, live.Kinds(), live.RetriesFor, func(t *testing.T, e schemes.Entry, kind faults.Kind, load faults.Workload, retries string) {
+		steps, err := world.Observe(t.Context(), e, load, retries)
+		require.NoError(t, err)
+		plan := faults.Plan(kind, steps)
+		runs, err := world.RunAll(t.Context(), e, load, retries, plan, t.TempDir())
+		require.NoError(t, err)
+		requireAsDeclared(t, evidence.FromLive(e, kind, load, retries, len(plan), runs))
+	})
+}
+
+// everyCell makes a subtest scheme/fault/workload/retries of each combination.
+func everyCell(t *testing.T, kinds []faults.Kind, retriesFor func(schemes.Entry) []string, verify func(*testing.T, schemes.Entry, faults.Kind, faults.Workload, string)) {
 	for _, e := range schemes.All() {
 		t.Run(e.Scheme.Name(), func(t *testing.T) {
-			for _, kind := range live.Kinds() {
+			for _, kind := range kinds {
 				t.Run(string(kind), func(t *testing.T) {
 					for _, load := range faults.Workloads() {
 						t.Run(load.Name, func(t *testing.T) {
 							t.Parallel()
-							for _, retries := range live.Retries() {
-								t.Run("retries-"+retries, func(t *testing.T) {
-									requireAsDeclared(t, world, e, kind, load, retries)
-								})
+							for _, retries := range retriesFor(e) {
+								t.Run("retries-"+retries, func(t *testing.T) { verify(t, e, kind, load, retries) })
 							}
 						})
 					}
@@ -38,14 +63,10 @@ func TestLive(t *testing.T) {
 	}
 }
 
-func requireAsDeclared(t *testing.T, world *live.World, e schemes.Entry, kind faults.Kind, load faults.Workload, retries string) {
+func requireAsDeclared(t *testing.T, cells []evidence.Cell) {
 	t.Helper()
-	steps, err := world.Observe(t.Context(), e, load, retries)
-	require.NoError(t, err)
-	plan := faults.Plan(kind, steps)
-	runs, err := world.RunAll(t.Context(), e, load, retries, plan, t.TempDir())
-	require.NoError(t, err)
-	for _, c := range evidence.FromLive(e, kind, load, retries, len(plan), runs) {
+	require.NotEmpty(t, cells)
+	for _, c := range cells {
 		if !c.AsDeclared() {
 			t.Errorf("%s is %s (%d), declared %s: %s", c.Property, c.Verdict, c.Amount, c.Declared, c.Reason)
 		}

@@ -82,8 +82,8 @@ func (c Cell) AsDeclared() bool {
 }
 
 // declared looks a cell up in the scheme's guarantees.
-func declared(e schemes.Entry, fault faults.Kind, workload, retries string, live bool) func(model.Property) Declared {
-	must, may := e.Guarantees.Declared(string(fault), workload, retries, live)
+func declared(e schemes.Entry, fault faults.Kind, workload, retries, world string) func(model.Property) Declared {
+	must, may := e.Guarantees.Declared(string(fault), workload, retries, world)
 	return func(p model.Property) Declared {
 		switch {
 		case must[p]:

@@ -5,7 +5,6 @@ import (
 
 	"stockproof/faults"
 	"stockproof/live"
-	"stockproof/live/servers"
 	"stockproof/model"
 	"stockproof/schemes"
 )
@@ -14,7 +13,7 @@ import (
 // A property is violated when any run broke it, and holds only when every run
 // evaluated and kept it and every placement was seen to fire.
 func FromLive(e schemes.Entry, fault faults.Kind, w faults.Workload, retries string, enumerated int, runs []*live.Run) []Cell {
-	says := declared(e, fault, w.Name, retries, true)
+	says := declared(e, fault, w.Name, retries, "live")
 	fired := 0
 	for _, r := range runs {
 		if r.Fired {
@@ -77,23 +76,4 @@ func worse(a, b int64) bool { return max(a, -a) > max(b, -b) }
 func writesOrders(e schemes.Entry) bool {
 	_, ok := e.Scheme.(schemes.Auditor)
 	return ok
-}
-
-// LiveBounds says what live verdicts rest on.
-func LiveBounds(backend servers.Backend, v servers.Versions, loads []faults.Workload) Bounds {
-	b := Bounds{
-		MaxFaults: 1, Worlds: []string{"live"}, Backend: string(backend),
-		Versions: []string{"redis " + v.Redis + " (" + v.RedisFrom + ")", "postgresql " + v.Postgres + " (" + v.PostgresFrom + ")"},
-		Assumptions: []string{
-			"live: clients arrive one after another; with fault none also one preemption at every step of every client, and all clients at once behind a barrier",
-			"live: one fault a run, at every step of every client of a fault-free run in turn; steps that only a contended run makes are not places",
-			"live: leases scaled to 300 ms and patience to 100 ms where a fault has to meet them; published leases elsewhere",
-			"holds rests on the runs made, not on a proof",
-		},
-	}
-	for _, w := range loads {
-		b.Clients = max(b.Clients, len(w.Clients))
-		b.Stock = append(b.Stock, w.Stock)
-	}
-	return b
 }

@@ -32,6 +32,9 @@ func (r Report) Render(w io.Writer, format string) error {
 	return fmt.Errorf("unknown format %q; there are %s", format, strings.Join(Formats(), ", "))
 }
 
+// Matrix is the table of Render alone, as text.
+func (r Report) Matrix() string { return r.matrix().Render() }
+
 // matrix has a row for each scheme × fault × world and a column for each
 // workload × retry setting.
 func (r Report) matrix() table.Writer {
@@ -97,6 +100,9 @@ func (r Report) summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d cells: %d violated, %d hold, %d inconclusive, %d not applicable\n",
 		len(r.Cells), count[Violated], count[Holds], count[Inconclusive], count[NotApplicable])
+	if r.Bounds.Incomplete != "" {
+		fmt.Fprintf(&b, "INCOMPLETE: %s\n", r.Bounds.Incomplete)
+	}
 	surprises := r.Surprises()
 	if len(surprises) == 0 {
 		b.WriteString("every verdict is as the scheme declares it")

@@ -13,17 +13,6 @@ import (
 // Schema names the format of evidence.json.
 const Schema = "stockproof/evidence/v1"
 
-// Bounds says what the verdicts rest on.
-type Bounds struct {
-	Clients     int      `json:"clients"`
-	MaxFaults   int      `json:"max_faults"`
-	Stock       []int64  `json:"stock"`
-	Worlds      []string `json:"worlds"`
-	Backend     string   `json:"backend,omitempty"`
-	Versions    []string `json:"versions,omitempty"` // of servers and libraries
-	Assumptions []string `json:"assumptions"`
-}
-
 // Report is evidence.json.
 type Report struct {
 	Schema string `json:"schema"`
@@ -56,8 +45,8 @@ func (r Report) Exit() int {
 		}
 		status = ExitInconclusive
 	}
-	if len(r.Cells) == 0 {
-		return ExitInconclusive // nothing was looked at
+	if len(r.Cells) == 0 || r.Bounds.Incomplete != "" {
+		return ExitInconclusive // not everything was looked at
 	}
 	return status
 }
@@ -100,11 +89,13 @@ func (r Report) WriteFile(dir string) (path string, err error) {
 
 // letters is the compact form of a group's verdicts: the letter of each
 // violated property, "–" when all hold, "?" when something is inconclusive,
-// and "!" when a verdict is not the declared one.
+// "!" when a verdict is not the declared one, and nothing when the fault has no
+// place.
 func letters(cells []Cell) string {
 	var text string
-	doubt, surprise := false, false
+	applies, doubt, surprise := false, false, false
 	for _, c := range cells {
+		applies = applies || c.Verdict != NotApplicable
 		switch c.Verdict {
 		case Violated:
 			info, _ := c.Property.Info()
@@ -113,6 +104,9 @@ func letters(cells []Cell) string {
 			doubt = true
 		}
 		surprise = surprise || !c.AsDeclared()
+	}
+	if !applies {
+		return ""
 	}
 	if text == "" && !doubt {
 		text = "–"
@@ -142,5 +136,5 @@ func legend() []string {
 	for _, p := range model.Properties() {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", p.Letter, p.ID, p.BrokenWhen))
 	}
-	return append(lines, "– everything holds, ? something is inconclusive, ! not as declared")
+	return append(lines, "– everything holds, ? something is inconclusive, ! not as declared, empty: the fault has no place there")
 }

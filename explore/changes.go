@@ -48,12 +48,11 @@ func (k *kit) arrive(h, lid, ew uint32, index int32) variant {
 	l.late[index] = late{}
 	l = sortLate(l)
 	if at != eff.to && k.programs[l.who].roles[d.op].role.action == deduct {
-		if b, a := k.counter(at), k.counter(eff.to); b.known && a.known {
-			if d.op == l.op {
-				l.taken += int8(b.value - a.value)
-			} else {
-				l.past[d.op].taken += int8(b.value - a.value)
-			}
+		units := k.taken(k.programs[l.who].roles[d.op].role, at, eff.to)
+		if d.op == l.op {
+			l.taken += units
+		} else {
+			l.past[d.op].taken += units
 		}
 	}
 	v := variant{h: h2, l: k.local(l), epoch: ew, shift: shiftID, messages: eff.messages, place: d.place}

@@ -324,9 +324,18 @@ func (k *kit) took(l *local, before, after int32) {
 	if before == after || k.role(*l).role.action != deduct {
 		return
 	}
-	if b, a := k.counter(before), k.counter(after); b.known && a.known {
-		l.taken += int8(b.value - a.value)
+	l.taken += k.taken(k.role(*l).role, before, after)
+}
+
+// taken is how many units a step of a role took. A step that writes a computed
+// value over somebody else's restock makes the counter fall by more than its
+// request asked for; it is one deduction all the same.
+func (k *kit) taken(r role, before, after int32) int8 {
+	b, a := k.counter(before), k.counter(after)
+	if !b.known || !a.known {
+		return 0
 	}
+	return int8(min(b.value-a.value, r.qty))
 }
 
 // step answers every way in which the index-th parked step of a client can go.

@@ -340,8 +340,6 @@ func (s *searcher) conclude(w *Witness, c *casting, x state) {
 	}
 }
 
-var scriptNames = schemes.Scripts()
-
 // Words are the command as a person writes it: scripts by name, without the
 // number of keys.
 func (st WitnessStep) Words() string {
@@ -351,8 +349,8 @@ func (st WitnessStep) Words() string {
 		if strings.EqualFold(c[0], "EVAL") {
 			sha = redisstore.SHA1(c[1])
 		}
-		name, ok := scriptNames[sha]
-		if !ok {
+		name := schemes.ScriptName(sha)
+		if name == "" {
 			name = "script-" + sha[:min(8, len(sha))]
 		}
 		return strings.Join(append([]string{strings.ToUpper(c[0]), name}, c[3:]...), " ")

@@ -43,9 +43,9 @@ type conductor struct {
 
 	parked  chan struct{}   // closed when the placement's client stands still
 	release chan struct{}   // closed when it may go on
-	arrived map[int]bool    // clients that made their first step, for Barrier
-	barrier chan struct{}   // closed when all did, or will not
-	goOn    []chan struct{} // by client: closed when it may leave the barrier
+	arrived map[int]bool    // clients that came to the barrier, and whether by a step
+	came    []chan struct{} // by client: closed when it came
+	goOn    []chan struct{} // by client: closed when it may leave
 	idle    *sync.Cond      // nothing is flying
 }
 
@@ -65,10 +65,10 @@ func newConductor(p faults.Placement, procs []*clients.Process, observe func(con
 		placement: p, clients: len(procs), processes: procs, observe: observe, blockers: blockers,
 		turn: make(chan struct{}, 1), index: map[stepKey]int{}, flying: map[stepKey]*flight{},
 		serves: make([]clients.Operation, len(procs)), last: &initial, lowest: &initial, taken: map[string]int64{},
-		parked: make(chan struct{}), release: make(chan struct{}), barrier: make(chan struct{}), arrived: map[int]bool{},
+		parked: make(chan struct{}), release: make(chan struct{}), arrived: map[int]bool{},
 	}
 	for range procs {
-		c.goOn = append(c.goOn, make(chan struct{}))
+		c.came, c.goOn = append(c.came, make(chan struct{})), append(c.goOn, make(chan struct{}))
 	}
 	c.idle = sync.NewCond(&c.mu)
 	return c
@@ -300,14 +300,11 @@ func (c *conductor) arrive(client int, stepped bool) {
 		return
 	}
 	c.arrived[client] = stepped
-	if len(c.arrived) < c.clients {
-		return
-	}
-	c.fired = true
+	close(c.came[client])
+	c.fired = len(c.arrived) == c.clients
 	for _, stepped := range c.arrived {
 		c.fired = c.fired && stepped
 	}
-	close(c.barrier)
 }
 
 // Gone ends the flight of a step whose reply will not be delivered.

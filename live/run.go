@@ -135,7 +135,8 @@ type stage struct {
 }
 
 // Run makes one run. An error means that the run says nothing: a server died,
-// a fault could not be applied, the time was over.
+// a fault could not be applied, the time was over. What was recorded until then
+// comes with it.
 func (w *World) Run(ctx context.Context, c Case) (run *Run, err error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, runLimit, fmt.Errorf("run %s: not done after %s", c.Name(), runLimit))
@@ -155,12 +156,10 @@ func (w *World) Run(ctx context.Context, c Case) (run *Run, err error) {
 		return nil, err
 	}
 	if err := s.perform(ctx); err != nil {
-		return nil, err
+		return &Run{Case: c, History: s.rec.History()}, err
 	}
 	run, err = s.judge(ctx)
-	if run != nil {
-		run.Elapsed = time.Since(began)
-	}
+	run.Elapsed = time.Since(began)
 	return run, err
 }
 
@@ -320,19 +319,19 @@ func (s *stage) perform(ctx context.Context) error {
 	return s.finish(ctx)
 }
 
-// meetThenInTurn lets every client make its first step, and then each, in the
-// order of arrival, finish its program: what all of them read is stale for all
-// but the first.
+// meetThenInTurn lets every client make its first step, and then each finish
+// its program, both in the order of arrival: what all of them read is stale for
+// all but the first.
 func (s *stage) meetThenInTurn(ctx context.Context) error {
 	for i := range s.procs {
 		s.begin(ctx, i)
-	}
-	select {
-	case <-s.conductor.barrier:
-	case err := <-s.errs:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
+		select {
+		case <-s.conductor.came[i]:
+		case err := <-s.errs:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	for i := range s.procs {
 		close(s.conductor.goOn[i])

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -44,6 +45,9 @@ func (w *World) RunAll(ctx context.Context, e schemes.Entry, load faults.Workloa
 	for i, p := range plan {
 		group.Go(func() error {
 			run, err := w.Run(ctx, Case{Entry: e, Workload: load, Retries: retries, Placement: p})
+			if run != nil && dir != "" { // also a run that broke down
+				err = errors.Join(err, run.History.WriteFile(filepath.Join(dir, run.Case.HistoryPath())))
+			}
 			if err != nil {
 				return err
 			}
@@ -54,14 +58,9 @@ func (w *World) RunAll(ctx context.Context, e schemes.Entry, load faults.Workloa
 	return runs, group.Wait()
 }
 
-// Check writes the history, asks porcupine, and draws what is illegal. An empty
-// dir writes nothing.
+// Check asks porcupine about the settled history, and draws below dir what is
+// illegal; with an empty dir it draws nothing.
 func (r *Run) Check(dir string) error {
-	if dir != "" {
-		if err := r.History.WriteFile(filepath.Join(dir, r.Case.HistoryPath())); err != nil {
-			return err
-		}
-	}
 	r.Checked = histories.Check(r.Settled, checkLimit)
 	f := r.Checked.Finding()
 	r.Findings = append(r.Findings, f)
@@ -82,5 +81,14 @@ func Kinds() []faults.Kind {
 	return kinds
 }
 
-// Retries lists the retry settings of go-redis every scheme is judged with.
+// Retries lists the retry settings of go-redis a scheme is judged with.
 func Retries() []string { return []string{"off", "default"} }
+
+// RetriesFor is Retries for a live run of a scheme: one that does not use
+// go-redis would only be run twice.
+func RetriesFor(e schemes.Entry) []string {
+	if !e.Stores.Redis {
+		return Retries()[:1]
+	}
+	return Retries()
+}

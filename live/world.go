@@ -57,7 +57,6 @@ func (w *World) Close() error {
 		w.pool.Close()
 	}
 	clients.Disconnect(w.direct)
-	w.direct = schemes.Env{}
 	return w.Servers.Close()
 }
 

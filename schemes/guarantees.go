@@ -15,25 +15,27 @@ type Weakness struct {
 	Workloads []string // empty: every workload
 	Retries   string   // "off", "default", or empty: both
 	Breaks    []model.Property
-	// ExploreOnly: the schedule needs more preemptions than a live plan
-	// places; only explore is expected to show it, live may.
-	ExploreOnly bool
-	Why         string // one sentence
+	// World is where it must show; in the other world it may. Empty: in both.
+	// "explore" where the schedule needs more preemptions, or another stock, than
+	// a live plan has; "live" where it needs time to pass while a client that is
+	// merely slow holds others up, which explore rules out without a pause.
+	World string
+	Why   string // one sentence
 }
 
-// Declared collects the properties declared broken for a cell: those that
-// must show, and those that may (ExploreOnly, seen from the live world).
-func (g Guarantees) Declared(fault, workload, retries string, live bool) (must, may map[model.Property]bool) {
+// Declared collects the properties declared broken for a cell of a world,
+// "explore" or "live": those that must show there, and those that may.
+func (g Guarantees) Declared(fault, workload, retries, world string) (must, may map[model.Property]bool) {
 	must, may = map[model.Property]bool{}, map[model.Property]bool{}
 	for _, w := range g.Weaknesses {
 		if w.Fault != fault || (w.Retries != "" && w.Retries != retries) || !w.inWorkload(workload) {
 			continue
 		}
 		for _, p := range w.Breaks {
-			if live && w.ExploreOnly {
-				may[p] = true
-			} else {
+			if w.World == "" || w.World == world {
 				must[p] = true
+			} else {
+				may[p] = true
 			}
 		}
 	}

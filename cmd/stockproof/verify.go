@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"stockproof/evidence"
+	"stockproof/explore"
 	"stockproof/faults"
 	"stockproof/live"
 	"stockproof/live/servers"
@@ -18,8 +21,9 @@ import (
 
 // verifyOptions are the flags of verify.
 type verifyOptions struct {
-	world, out, format                 string
+	world, out, format, engine         string
 	schemes, faults, loads, allRetries []string
+	clients, maxFaults                 int
 }
 
 func verifyCommand() *cobra.Command {
@@ -29,13 +33,19 @@ func verifyCommand() *cobra.Command {
 		Short: "Fill the matrix: every scheme × fault × workload × property",
 		Long: `Fill the matrix: every scheme × fault × workload × property.
 
+The explore world covers every interleaving and fault placement within bounds
+and needs no server. The live world runs every placement on real servers.
+
 Exit status: 0 every verdict is as the scheme declares it, 1 one is not,
 2 bad usage, 3 no backend for live runs, 4 a verdict is inconclusive.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return verify(cmd, o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.world, "world", "live", "live")
+	f.StringVar(&o.world, "world", "explore", "explore, live or all")
+	f.StringVar(&o.engine, "engine", "miniredis", "what answers Redis commands in explore: miniredis, or redis for a real redis-server")
+	f.IntVar(&o.clients, "clients", 3, "clients in explore; more than a workload has repeat its programs")
+	f.IntVar(&o.maxFaults, "faults", 1, "faults in one execution in explore")
 	f.StringVar(&o.out, "out", "evidence", "folder for evidence.json, histories and pictures")
 	f.StringVar(&o.format, "format", "text", "what to print: text, json, markdown or junit")
 	f.StringSliceVar(&o.schemes, "scheme", nil, "only these schemes (default: all)")
@@ -54,22 +64,31 @@ type selection struct {
 }
 
 func (o verifyOptions) selection() (s selection, err error) {
-	if err := oneOf("world", o.world, "live"); err != nil {
+	if err := oneOf("world", o.world, "explore", "live", "all"); err != nil {
 		return s, err
 	}
 	if err := oneOf("format", o.format, evidence.Formats()...); err != nil {
 		return s, err
+	}
+	if err := oneOf("engine", o.engine, "miniredis", "redis"); err != nil {
+		return s, err
+	}
+	if o.clients < 1 || o.maxFaults < 1 {
+		return s, usageError{errors.New("--clients and --faults are at least 1")}
 	}
 	for _, r := range o.allRetries {
 		if err := oneOf("retries", r, live.Retries()...); err != nil {
 			return s, err
 		}
 	}
-	s.retries = o.allRetries
-	s.entries, s.kinds, s.loads = schemes.All(), live.Kinds(), faults.Workloads()
+	s.retries = unique(o.allRetries)
+	s.entries, s.loads = schemes.All(), faults.Workloads()
+	for _, k := range faults.Kinds() {
+		s.kinds = append(s.kinds, k.ID)
+	}
 	if len(o.schemes) > 0 {
 		s.entries = nil
-		for _, name := range o.schemes {
+		for _, name := range unique(o.schemes) {
 			e, err := schemes.ByName(name)
 			if err != nil {
 				return s, err
@@ -79,7 +98,7 @@ func (o verifyOptions) selection() (s selection, err error) {
 	}
 	if len(o.faults) > 0 {
 		s.kinds = nil
-		for _, name := range o.faults {
+		for _, name := range unique(o.faults) {
 			k, err := faults.ParseKind(name)
 			if err != nil {
 				return s, err
@@ -89,7 +108,7 @@ func (o verifyOptions) selection() (s selection, err error) {
 	}
 	if len(o.loads) > 0 {
 		s.loads = nil
-		for _, name := range o.loads {
+		for _, name := range unique(o.loads) {
 			w, err := faults.WorkloadByName(name)
 			if err != nil {
 				return s, err
@@ -106,8 +125,19 @@ func verify(cmd *cobra.Command, o verifyOptions) error {
 		return err
 	}
 	report := evidence.Report{Schema: evidence.Schema}
-	if err := verifyLive(cmd, o, s, &report); err != nil {
-		return err
+	var broke error
+	if o.world != "live" {
+		broke = verifyExplore(cmd, o, s, &report)
+	}
+	if o.world != "explore" && broke == nil {
+		broke = verifyLive(cmd, o, s, &report)
+	}
+	if broke != nil {
+		if len(report.Cells) == 0 {
+			return broke
+		}
+		// What was found until then is kept, and says that it is not all.
+		report.Bounds.Incomplete = broke.Error()
 	}
 	evidence.Sort(report.Cells)
 	path, err := report.WriteFile(o.out)
@@ -118,10 +148,64 @@ func verify(cmd *cobra.Command, o verifyOptions) error {
 		return err
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "evidence: %s\n", path)
+	if broke != nil {
+		return broke
+	}
 	if status := report.Exit(); status != evidence.ExitOK {
 		return statusError(status)
 	}
 	return nil
+}
+
+// unique drops what was said before.
+func unique(names []string) []string {
+	var kept []string
+	for _, n := range names {
+		if !slices.Contains(kept, n) {
+			kept = append(kept, n)
+		}
+	}
+	return kept
+}
+
+// within keeps the kinds that a world places.
+func within(kinds, world []faults.Kind) []faults.Kind {
+	var kept []faults.Kind
+	for _, k := range kinds {
+		if slices.Contains(world, k) {
+			kept = append(kept, k)
+		}
+	}
+	return kept
+}
+
+func verifyExplore(cmd *cobra.Command, o verifyOptions, s selection, report *evidence.Report) (err error) {
+	var groups []evidence.ExploreGroup
+	for _, e := range s.entries {
+		for _, kind := range within(s.kinds, evidence.ExploreKinds()) {
+			for _, load := range s.loads {
+				for _, retries := range s.retries {
+					groups = append(groups, evidence.ExploreGroup{Entry: e, Fault: kind, Workload: load, Retries: retries})
+				}
+			}
+		}
+	}
+	bounds := evidence.DefaultExploreBounds()
+	bounds.Clients, bounds.MaxFaults, bounds.Engine = o.clients, o.maxFaults, o.engine
+	lab := explore.NewLab()
+	defer func() {
+		if closeErr := lab.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	bar := progress(cmd, len(groups))
+	cells, err := evidence.FromExplore(cmd.Context(), lab, groups, bounds, o.out, func(g evidence.ExploreGroup, _ []evidence.Cell) {
+		bar.Describe("explore " + g.Name())
+		_ = bar.Add(1) // only the picture of progress could fail
+	})
+	report.Cells = append(report.Cells, cells...)
+	report.Bounds.AddExplore(bounds)
+	return exploreError(err)
 }
 
 func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *evidence.Report) (err error) {
@@ -140,11 +224,16 @@ func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *eviden
 			err = closeErr
 		}
 	}()
-	report.Bounds = evidence.LiveBounds(choice.Backend, world.Servers.Versions, s.loads)
+	report.Bounds.AddLive(choice.Backend, world.Servers.Versions, s.loads)
+	s.kinds = within(s.kinds, live.Kinds())
 	bar := progress(cmd, len(s.entries)*len(s.kinds)*len(s.loads)*len(s.retries))
 	for _, e := range s.entries {
 		for _, load := range s.loads {
 			for _, retries := range s.retries {
+				if !slices.Contains(live.RetriesFor(e), retries) {
+					_ = bar.Add(len(s.kinds))
+					continue
+				}
 				if err := verifyGroup(ctx, world, e, load, retries, s.kinds, o.out, bar, report); err != nil {
 					return err
 				}
@@ -168,9 +257,7 @@ func verifyGroup(ctx context.Context, world *live.World, e schemes.Entry, load f
 			return err
 		}
 		report.Cells = append(report.Cells, evidence.FromLive(e, kind, load, retries, len(plan), runs)...)
-		if err := bar.Add(1); err != nil {
-			return err
-		}
+		_ = bar.Add(1) // only the picture of progress could fail
 	}
 	return nil
 }

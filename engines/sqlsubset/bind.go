@@ -69,7 +69,7 @@ type binder struct {
 
 // plan answers the plan of a statement, made once for each schema.
 func (s *schema) plan(st *Statement) (*plan, error) {
-	if p, ok := s.plans.Load(st); ok {
+	if p, ok := s.plans.Load(st.text); ok {
 		if p, ok := p.(*plan); ok {
 			return p, nil
 		}
@@ -77,10 +77,10 @@ func (s *schema) plan(st *Statement) (*plan, error) {
 	}
 	p, err := s.bind(st)
 	if err != nil {
-		s.plans.Store(st, err)
+		s.plans.Store(st.text, err)
 		return nil, err
 	}
-	s.plans.Store(st, p)
+	s.plans.Store(st.text, p)
 	return p, nil
 }
 

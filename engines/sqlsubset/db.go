@@ -132,6 +132,7 @@ const (
 	mutKeepLocks           // a failed statement keeps its transaction's locks
 	mutInsertNoWait        // INSERT takes an uncommitted key for a committed one
 	mutNoQueue             // who is first in the queue of a row is never cancelled for it
+	mutBlindKey            // Key leaves out who holds a lock
 	mutDirtyRead           // a snapshot shows uncommitted rows
 )
 

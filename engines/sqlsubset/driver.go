@@ -38,9 +38,9 @@ type Dialer interface {
 // ends with DB.Close.
 //
 // Errors are those of pgx's database/sql driver: a server's error is a
-// *pgconn.PgError; a lost connection is the Host's error as it is, unless
-// nothing was sent, which is driver.ErrBadConn and makes database/sql try
-// again; COMMIT of an aborted transaction is pgx.ErrTxCommitRollback.
+// *pgconn.PgError; a lost connection is the Host's error; if that says nothing
+// was sent, ExecContext answers driver.ErrBadConn, which makes database/sql try
+// again on a new connection outside a transaction; COMMIT of an aborted transaction is pgx.ErrTxCommitRollback.
 func NewConnector(host Host) driver.Connector { return &connector{host: host} }
 
 type connector struct {
@@ -137,7 +137,7 @@ func (c *conn) step(ctx context.Context, query string, args []driver.NamedValue)
 		if errors.As(reply.Err, &pg) && (pg.Severity == "FATAL" || pg.Severity == "PANIC") {
 			c.lost = true
 		}
-		return Reply{}, reply.Err
+		return reply, reply.Err
 	}
 	switch st.kind {
 	case Begin:
@@ -148,29 +148,50 @@ func (c *conn) step(ctx context.Context, query string, args []driver.NamedValue)
 	return reply, nil
 }
 
-// ask is step for Exec and Query outside the driver's own BEGIN and COMMIT:
-// when nothing was sent, database/sql may try again.
-func (c *conn) ask(ctx context.Context, query string, args []driver.NamedValue) (Reply, error) {
-	if c.lost {
-		return Reply{}, driver.ErrBadConn
-	}
-	reply, err := c.step(ctx, query, args)
-	if err != nil && pgconn.SafeToRetry(err) {
-		err = driver.ErrBadConn
+// lostError is a connection lost under a statement without arguments, which
+// pgx sends by the simple protocol: it then reports pgconn.ErrConnClosed,
+// although the statement may have been executed.
+type lostError struct{ cause error }
+
+func (e *lostError) Error() string   { return "sqlsubset: conn closed: " + e.cause.Error() }
+func (e *lostError) Unwrap() []error { return []error{e.cause, pgconn.ErrConnClosed} }
+
+// simple is step for statements that pgx sends by the simple protocol.
+func (c *conn) simple(ctx context.Context, query string) (Reply, error) {
+	reply, err := c.step(ctx, query, nil)
+	if err != nil && c.lost && reply.Err == nil && !pgconn.SafeToRetry(err) {
+		err = &lostError{err}
 	}
 	return reply, err
 }
 
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	reply, err := c.ask(ctx, query, args)
+	if c.lost {
+		return nil, driver.ErrBadConn
+	}
+	var reply Reply
+	var err error
+	if len(args) == 0 {
+		reply, err = c.simple(ctx, query)
+	} else {
+		reply, err = c.step(ctx, query, args)
+	}
 	if err != nil {
+		if pgconn.SafeToRetry(err) {
+			return nil, driver.ErrBadConn
+		}
 		return nil, err
 	}
 	return driver.RowsAffected(reply.Affected), nil
 }
 
+// QueryContext differs from ExecContext in pgx when nothing could be sent: the
+// error comes with the first row, and database/sql does not try again.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	reply, err := c.ask(ctx, query, args)
+	if c.lost {
+		return nil, driver.ErrBadConn
+	}
+	reply, err := c.step(ctx, query, args)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +219,7 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	if opts.ReadOnly {
 		query += " read only"
 	}
-	if _, err := c.step(ctx, query, nil); err != nil {
+	if _, err := c.simple(ctx, query); err != nil {
 		var pg *pgconn.PgError
 		var refused *UnsupportedError
 		if !errors.As(err, &pg) && !errors.As(err, &refused) {
@@ -237,7 +258,7 @@ func (t *tx) end(query string) (Reply, error) {
 	if t.c.lost {
 		return Reply{}, errClosed
 	}
-	reply, err := t.c.step(t.ctx, query, nil)
+	reply, err := t.c.simple(t.ctx, query)
 	if err != nil && (query == "rollback" || t.c.inTx) {
 		t.c.lost = true
 	}

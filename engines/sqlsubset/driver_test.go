@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"stockproof/engines/sqlsubset"
@@ -62,4 +64,60 @@ func TestDbVersionSchemeRunsOnTheDriver(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, model.SoldOut, out)
 	})
+}
+
+func TestDriverAnswersErrorsAsPgxDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := newSoloHost()
+		db := sql.OpenDB(sqlsubset.NewConnector(host))
+		defer db.Close()
+		ctx := context.Background()
+		_, err := db.ExecContext(ctx, schemes.Schema())
+		require.NoError(t, err)
+		_, err = db.ExecContext(ctx, seedOrder, "r", "a", "x", 1)
+		require.NoError(t, err)
+
+		tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		require.NoError(t, err)
+		_, err = tx.ExecContext(ctx, seedOrder, "r", "a", "y", 1)
+		var pgErr *pgconn.PgError
+		require.ErrorAs(t, err, &pgErr)
+		require.Equal(t, "23505", pgErr.Code)
+		require.Equal(t, "orders_pkey", pgErr.ConstraintName)
+		require.ErrorIs(t, tx.Commit(), pgx.ErrTxCommitRollback)
+
+		var outside *sqlsubset.UnsupportedError
+		_, err = db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelSerializable})
+		require.ErrorAs(t, err, &outside)
+		_, err = db.ExecContext(ctx, "SELECT sku FROM goods LIMIT 1")
+		require.ErrorAs(t, err, &outside)
+		_, err = db.ExecContext(ctx, seedRead, sql.Named("sku", "a"))
+		require.ErrorAs(t, err, &outside)
+		_, err = db.ExecContext(ctx, seedRead)
+		var argument *sqlsubset.ArgumentError
+		require.ErrorAs(t, err, &argument)
+
+		st, err := db.PrepareContext(ctx, seedOrders)
+		require.NoError(t, err)
+		var id string
+		var qty int64
+		require.NoError(t, st.QueryRowContext(ctx, "a").Scan(&id, &qty))
+		require.Equal(t, "r", id)
+		require.NoError(t, st.Close())
+		require.NoError(t, db.PingContext(ctx))
+		_, err = db.Driver().Open("anything")
+		require.Error(t, err)
+	})
+}
+
+func TestAConnectionLeftInsideATransactionIsNotUsedAgain(t *testing.T) {
+	host := newSoloHost()
+	db := sql.OpenDB(sqlsubset.NewConnector(host))
+	defer db.Close()
+	_, err := db.Exec("BEGIN")
+	require.NoError(t, err)
+	require.True(t, host.db.InTransaction(0))
+	_, err = db.Exec(schemes.Schema())
+	require.NoError(t, err, "it runs on a new connection")
+	require.False(t, host.db.InTransaction(0))
 }

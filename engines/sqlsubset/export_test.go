@@ -14,3 +14,6 @@ var Mutants = map[string]mutant{
 
 // Break makes a DB behave as a mutant; its clones inherit it.
 func (db *DB) Break(m mutant) { db.mut = m }
+
+// BlindKey is a mutant that only a comparison of keys can convict.
+const BlindKey = mutBlindKey

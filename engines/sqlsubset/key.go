@@ -32,7 +32,7 @@ func (db *DB) AppendKey(b []byte, rename func(session int) int) []byte {
 		for i := range rows {
 			r := &rows[i]
 			b = append(b, byte(r.op))
-			if r.op != rowFree {
+			if r.op != rowFree && db.mut != mutBlindKey {
 				b = append(b, r.entries)
 				b = binary.AppendVarint(b, int64(num(r.holder)))
 			}

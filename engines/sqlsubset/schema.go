@@ -16,7 +16,7 @@ type schema struct {
 	tables []*table
 	byName map[string]int
 	id     string   // digest of the definitions, part of DB.Key
-	plans  sync.Map // *Statement → *plan or error
+	plans  sync.Map // canonical text of a statement → *plan or error
 }
 
 type table struct {

@@ -70,15 +70,12 @@ func TestTheChoiceOfABackend(t *testing.T) {
 }
 
 func TestTheProcessBackendIsTakenWhenThereIsNoDockerAndSaysWhy(t *testing.T) {
-	onEachBackend(t, func(t *testing.T, b servers.Backend) {
-		if b != servers.Process {
-			return
-		}
+	onBackends(t, func(t *testing.T, b servers.Backend) {
 		status, out := chooseIn(t, "DOCKER_HOST=tcp://127.0.0.1:1")
 		require.Zero(t, status, out)
 		require.True(t, strings.HasPrefix(out, "process "), out)
 		require.Contains(t, out, "not container: no docker daemon answers")
-	})
+	}, servers.Process)
 }
 
 // chooseIn runs choose with some variables set and all others of ours unset.
@@ -123,10 +120,8 @@ func TestBackendsForTests(t *testing.T) {
 }
 
 func TestARequiredBackendThatIsMissingFails(t *testing.T) {
-	onEachBackend(t, func(t *testing.T, b servers.Backend) {
-		if b != servers.Process {
-			return // something must be left to run on when containers are taken away
-		}
+	// Something must be left to run on when containers are taken away.
+	onBackends(t, func(t *testing.T, b servers.Backend) {
 		_, _, err := servers.Backends(t.Context(), func(name string) string {
 			return map[string]string{servers.EnvRedisImage: "127.0.0.1:1/none:none", servers.EnvRequire: "container"}[name]
 		})
@@ -134,7 +129,7 @@ func TestARequiredBackendThatIsMissingFails(t *testing.T) {
 		require.ErrorAs(t, err, &none)
 		require.Len(t, none.Reasons, 1)
 		require.Equal(t, servers.Container, none.Reasons[0].Backend)
-	})
+	}, servers.Process)
 }
 
 func TestStartRefusesWhatMakesNoSense(t *testing.T) {

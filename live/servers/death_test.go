@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"stockproof/live/reaper"
 	"stockproof/live/servers"
@@ -59,10 +60,8 @@ func TestTheDeathOfPostgresIsNoticed(t *testing.T) {
 }
 
 func TestAPostgresKilledOutrightLeavesNoSharedMemory(t *testing.T) {
-	onEachBackend(t, func(t *testing.T, b servers.Backend) {
-		if b != servers.Process {
-			return // a container's memory goes with the container
-		}
+	// A container's memory goes with the container.
+	onBackends(t, func(t *testing.T, b servers.Backend) {
 		s := start(t, b, servers.Options{})
 		c := postgresConn(t, s.PostgresDSN(""))
 		var pidFile string
@@ -74,13 +73,16 @@ func TestAPostgresKilledOutrightLeavesNoSharedMemory(t *testing.T) {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 		requireDeath(t, s, "postgres", "ready to accept connections")
 		require.Zero(t, segmentsOf(t, pids))
-	})
+	}, servers.Process)
 }
 
-func TestAnEndOnPurposeIsNoDeath(t *testing.T) {
+func TestAnEndOnPurposeIsNoDeathAndLeavesNoGoroutine(t *testing.T) {
 	onEachBackend(t, func(t *testing.T, b servers.Backend) {
-		s := start(t, b, servers.Options{})
+		before := goleak.IgnoreCurrent()
+		s, err := servers.Start(t.Context(), b)
+		require.NoError(t, err)
 		require.NoError(t, s.Close())
+		goleak.VerifyNone(t, before)
 		err, open := <-s.Died()
 		require.NoError(t, err)
 		require.False(t, open)

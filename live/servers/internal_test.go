@@ -119,3 +119,12 @@ func answerInfo(c net.Conn) {
 		}
 	}
 }
+
+func TestAnEndedServerNeverPassesForReady(t *testing.T) {
+	for _, stopping := range []bool{false, true} {
+		s := newServer("redis", redisReady())
+		s.stopping.Store(stopping)
+		s.end("exit status 1")
+		require.Error(t, s.awaitReady(t.Context()))
+	}
+}

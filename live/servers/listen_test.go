@@ -10,10 +10,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
-
-	"stockproof/live/reaper"
-	"stockproof/live/servers"
 )
 
 // listener is a line of /proc/net/tcp or tcp6 in state LISTEN.
@@ -89,17 +85,6 @@ func portOf(t *testing.T, addr string) int {
 	return n
 }
 
-func TestOnlyThisMachineCanReachTheServers(t *testing.T) {
-	onEachBackend(t, func(t *testing.T, b servers.Backend) {
-		s := start(t, b, servers.Options{})
-		ports := map[int]bool{portOf(t, s.RedisAddr): true, portOf(t, s.PostgresAddr): true}
-		pids := processesIn(filepath.Join(os.TempDir(), reaper.DirPrefix+s.Session))
-		inside, outside := exposed(t, ports, sockets(pids))
-		require.Len(t, inside, 2)
-		require.Empty(t, outside)
-	})
-}
-
 // A mutant: a server on every address must be seen by the check above.
 func TestAListenerForEverybodyIsSeen(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", "[::]:0"} {
@@ -111,29 +96,4 @@ func TestAListenerForEverybodyIsSeen(t *testing.T) {
 		_, outside = exposed(t, nil, sockets([]int{os.Getpid()}))
 		require.NotEmpty(t, outside, addr)
 	}
-}
-
-func TestTheDatabaseWantsItsPassword(t *testing.T) {
-	onEachBackend(t, func(t *testing.T, b servers.Backend) {
-		s := start(t, b, servers.Options{})
-		_ = postgresConn(t, s.PostgresDSN("")) // the right one is taken
-		right := s.Password
-		s.Password = "wrong"
-		require.ErrorContains(t, tryPostgres(t, s.PostgresDSN("")), "28P01")
-		s.Password = right
-
-		other := start(t, b, servers.Options{})
-		require.NotEqual(t, right, other.Password)
-		require.NotEqual(t, s.RedisAddr, other.RedisAddr, "two sets at once")
-	})
-}
-
-func TestCloseLeavesNoGoroutine(t *testing.T) {
-	onEachBackend(t, func(t *testing.T, b servers.Backend) {
-		before := goleak.IgnoreCurrent()
-		s, err := servers.Start(t.Context(), b)
-		require.NoError(t, err)
-		require.NoError(t, s.Close())
-		goleak.VerifyNone(t, before)
-	})
 }

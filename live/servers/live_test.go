@@ -3,15 +3,18 @@ package servers_test
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"stockproof/live/reaper"
 	"stockproof/live/servers"
 )
 
@@ -43,31 +46,61 @@ func postgresConn(t *testing.T, dsn string) *pgx.Conn {
 	return c
 }
 
-func TestBothServersAnswerAndSyncToDisk(t *testing.T) {
+// Starting servers is what costs time, so what can be seen on one set is.
+func TestAnOrdinarySet(t *testing.T) {
 	onEachBackend(t, func(t *testing.T, b servers.Backend) {
 		s := start(t, b, servers.Options{})
 		t.Logf("%s: started in %v: %+v", b, s.Took, s.Versions)
 		require.Equal(t, b, s.Backend)
 		require.NoError(t, s.Alive())
-
-		r := redisClient(t, s)
-		require.Equal(t, "PONG", r.Ping(t.Context()).Val())
-		for name, want := range map[string]string{"appendonly": "no", "save": ""} {
-			got, err := r.ConfigGet(t.Context(), name).Result()
-			require.NoError(t, err)
-			require.Equal(t, want, got[name], name)
-		}
-
-		c := postgresConn(t, s.PostgresDSN(""))
-		for name, want := range map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on",
-			"max_connections": "300", "server_encoding": "UTF8", "lc_collate": "C", "password_encryption": "scram-sha-256"} {
-			var got string
-			require.NoError(t, c.QueryRow(t.Context(), "SHOW "+name).Scan(&got))
-			require.Equal(t, want, got, name)
-		}
 		require.NotEmpty(t, s.Versions.Redis)
 		require.NotEmpty(t, s.Versions.Postgres)
+		t.Run("Redis answers and keeps nothing", func(t *testing.T) {
+			requireRedisSettings(t, s, map[string]string{"appendonly": "no", "save": ""})
+		})
+		t.Run("PostgreSQL answers and syncs to disk", func(t *testing.T) {
+			c := postgresConn(t, s.PostgresDSN(""))
+			for name, want := range map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on",
+				"max_connections": "300", "server_encoding": "UTF8", "lc_collate": "C", "password_encryption": "scram-sha-256"} {
+				var got string
+				require.NoError(t, c.QueryRow(t.Context(), "SHOW "+name).Scan(&got))
+				require.Equal(t, want, got, name)
+			}
+		})
+		t.Run("only this machine can reach it", func(t *testing.T) {
+			ports := map[int]bool{portOf(t, s.RedisAddr): true, portOf(t, s.PostgresAddr): true}
+			pids := processesIn(filepath.Join(os.TempDir(), reaper.DirPrefix+s.Session))
+			inside, outside := exposed(t, ports, sockets(pids))
+			require.Len(t, inside, 2)
+			require.Empty(t, outside)
+		})
+		t.Run("the database wants its password", func(t *testing.T) {
+			right := s.Password
+			require.NoError(t, tryPostgres(t, s.PostgresDSN("")))
+			s.Password = "wrong"
+			var refused *pgconn.PgError
+			require.ErrorAs(t, tryPostgres(t, s.PostgresDSN("")), &refused)
+			require.Equal(t, "28P01", refused.Code)
+			s.Password = right
+		})
+		t.Run("a second set beside it, with other options", func(t *testing.T) {
+			other := start(t, b, servers.Options{Persistence: servers.AOFAlways, RedisSettings: map[string]string{"databases": "64"}})
+			require.NotEqual(t, s.Password, other.Password)
+			require.NotEqual(t, s.RedisAddr, other.RedisAddr)
+			require.NotEqual(t, s.PostgresAddr, other.PostgresAddr)
+			requireRedisSettings(t, other, map[string]string{"appendonly": "yes", "appendfsync": "always", "databases": "64"})
+		})
 	})
+}
+
+func requireRedisSettings(t *testing.T, s *servers.Set, settings map[string]string) {
+	t.Helper()
+	r := redisClient(t, s)
+	for name, want := range settings {
+		got, err := r.ConfigGet(t.Context(), name).Result()
+		require.NoError(t, err)
+		require.Equal(t, want, got[name], name)
+	}
 }
 
 // tryPostgres connects and returns what went wrong.
@@ -82,28 +115,12 @@ func tryPostgres(t *testing.T, dsn string) error {
 
 func TestAServerThatMayForgetACommitIsRefused(t *testing.T) {
 	onEachBackend(t, func(t *testing.T, b servers.Backend) {
-		for _, setting := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
-			t.Run(setting, func(t *testing.T) {
-				session := "test-" + setting + "-" + strconv.Itoa(os.Getpid())
-				_, err := servers.StartWith(t.Context(), b, servers.Options{Session: session, PostgresSettings: map[string]string{setting: "off"}})
-				require.ErrorIs(t, err, servers.ErrNotDurable)
-				require.ErrorContains(t, err, "run postgres: ")
-				require.ErrorContains(t, err, setting+" is off")
-				require.Empty(t, leftOf(t, b, session))
-			})
-		}
-	})
-}
-
-func TestPersistenceIsAsAskedFor(t *testing.T) {
-	onEachBackend(t, func(t *testing.T, b servers.Backend) {
-		s := start(t, b, servers.Options{Persistence: servers.AOFAlways, RedisSettings: map[string]string{"databases": "64"}})
-		r := redisClient(t, s)
-		for name, want := range map[string]string{"appendonly": "yes", "appendfsync": "always", "databases": "64"} {
-			got, err := r.ConfigGet(t.Context(), name).Result()
-			require.NoError(t, err)
-			require.Equal(t, want, got[name], name)
-		}
+		session := "test-forgets-" + strconv.Itoa(os.Getpid())
+		_, err := servers.StartWith(t.Context(), b, servers.Options{Session: session, PostgresSettings: map[string]string{"fsync": "off"}})
+		require.ErrorIs(t, err, servers.ErrNotDurable)
+		require.ErrorContains(t, err, "run postgres: ")
+		require.ErrorContains(t, err, "fsync is off")
+		require.Empty(t, leftOf(t, b, session))
 	})
 }
 

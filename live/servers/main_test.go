@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,13 @@ func TestMain(m *testing.M) {
 // Only STOCKPROOF_LIVE=off leaves it out; a machine without a backend fails.
 func onEachBackend(t *testing.T, test func(t *testing.T, b servers.Backend)) {
 	t.Helper()
+	onBackends(t, test, servers.Container, servers.Process)
+}
+
+// onBackends is onEachBackend for a question that only some backends raise; no
+// subtest is reported for the others.
+func onBackends(t *testing.T, test func(t *testing.T, b servers.Backend), concerned ...servers.Backend) {
+	t.Helper()
 	usable, missing, err := servers.Backends(t.Context(), os.Getenv)
 	if errors.Is(err, servers.ErrLiveOff) {
 		t.Skip(err)
@@ -33,6 +41,10 @@ func onEachBackend(t *testing.T, test func(t *testing.T, b servers.Backend)) {
 		t.Logf("not on %s: %v", m.Backend, m.Why)
 	}
 	for _, b := range usable {
+		if !slices.Contains(concerned, b) {
+			t.Logf("says nothing about %s", b)
+			continue
+		}
 		t.Run(string(b), func(t *testing.T) { test(t, b) })
 	}
 }

@@ -2,10 +2,13 @@ package servers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 )
+
+var errEndedOnPurpose = errors.New("ended on purpose before it was ready")
 
 // server is one running server, watched until it ends.
 type server struct {
@@ -49,7 +52,10 @@ func (s *server) awaitReady(ctx context.Context) error {
 	case <-s.log.ready:
 		return nil
 	case <-s.ended:
-		return s.died()
+		if err := s.died(); err != nil {
+			return err
+		}
+		return errEndedOnPurpose // it must not pass for ready
 	case <-ctx.Done():
 		return fmt.Errorf("not ready: %w; log: %q", context.Cause(ctx), s.log.last())
 	}

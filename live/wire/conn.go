@@ -108,6 +108,7 @@ func (c *conn) start() {
 		c.requests()
 		c.mu.Lock()
 		c.asked = true
+		c.changed.Broadcast()
 		c.mu.Unlock()
 		c.settle()
 	}()
@@ -121,8 +122,20 @@ func (c *conn) start() {
 // cut ends the client's side; the server's lives on until it has answered what
 // was forwarded.
 func (c *conn) cut(cause error) {
+	c.noteCut()
 	c.stopClient(cause)
 	c.down.close()
+}
+
+// noteCut remembers the server process of a connection before it is cut: a
+// PostgreSQL driver answers a broken connection with a CancelRequest on another,
+// and that must not reach a step which is still to be executed.
+func (c *conn) noteCut() {
+	if d, ok := c.d.(interface{ backend() uint32 }); ok {
+		if pid := d.backend(); pid != 0 {
+			c.p.cut.Store(pid, true)
+		}
+	}
 }
 
 // end ends both sides and all steps under way.
@@ -143,6 +156,9 @@ func (c *conn) end(cause error) {
 	c.queue = nil
 	c.changed.Broadcast()
 	c.mu.Unlock()
+	if cause != ErrServerGone {
+		c.noteCut()
+	}
 	c.cancel(cause)
 	c.up.close()
 	c.down.close()
@@ -194,7 +210,10 @@ func (c *conn) requests() {
 	for {
 		group, err := c.d.requests(r)
 		if err != nil {
-			if err != io.EOF {
+			switch {
+			case err == errCancelDropped:
+				c.cut(ErrCut)
+			case err != io.EOF:
 				c.malformed("client", err)
 				c.cut(ErrMalformed)
 			}
@@ -277,6 +296,7 @@ func (c *conn) expect(q *request) bool {
 		c.flights++
 	}
 	c.queue = append(c.queue, q.answers...)
+	c.changed.Broadcast()
 	return true
 }
 

@@ -92,6 +92,16 @@ func newPostgresDialect(c *conn) *postgresDialect {
 	return &postgresDialect{c: c, statements: map[string]*statement{}, portals: map[string]*portal{}, tail: &request{}}
 }
 
+// errCancelDropped: the request to cancel is lost like the connection whose
+// statement it names.
+var errCancelDropped = errors.New("cancel request of a connection that was cut")
+
+func (d *postgresDialect) backend() uint32 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.pid
+}
+
 // decode runs a decoder of pgproto3 over a body that anybody may have sent.
 func decode(m interface{ Decode([]byte) error }, body []byte) (err error) {
 	defer func() {
@@ -154,6 +164,11 @@ func (d *postgresDialect) first(r *reader) (*request, error) {
 				case codeSSL, codeGSSEnc:
 					return &request{raw: raw, answers: []*answer{{kind: answerTLS}}}, nil
 				case codeCancel:
+					if n >= 12 {
+						if _, cut := d.c.p.cut.Load(binary.BigEndian.Uint32(raw[8:])); cut {
+							return nil, errCancelDropped
+						}
+					}
 					return &request{raw: raw}, nil // the server closes
 				}
 				if err := decode(&pgproto3.StartupMessage{}, raw[4:]); err != nil {

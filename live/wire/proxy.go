@@ -37,6 +37,8 @@ type Proxy struct {
 	once    sync.Once
 	dialect func(*conn) dialect // a test puts a broken one here
 
+	cut sync.Map // server processes whose client was cut off, uint32 → true
+
 	mu       sync.Mutex
 	half     *conn // upstream link seen, downstream link still to come
 	accepted int

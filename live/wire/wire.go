@@ -16,6 +16,10 @@
 //     describe or close, statements that are empty or only a comment, Terminate.
 //     Each Execute and each simple Query counts, as one step even when the
 //     query string holds several statements.
+//
+// A CancelRequest passes uncounted too, unless the connection whose statement it
+// would cancel was cut by the proxy: drivers send one when their connection
+// breaks, and it would undo what a fault was placed for.
 package wire
 
 import (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"stockproof/engines/sqlsubset"
@@ -64,7 +65,8 @@ const settleWithin = 30 * time.Second
 // Replay runs a recorded schedule on the server. A statement that blocks in the
 // engine must block on the server and the other way round; replies must be
 // equal (see Describe), and so must the rows of all tables at the end. On the
-// first difference it returns a *ReplayError that wraps a *DifferenceError.
+// first difference it returns a *ReplayError that wraps a *DifferenceError, or
+// a *RecordError when the schedule is not what the engine says in the first place.
 // Replies of statements that were resumed are compared per session, since the
 // server resumes them at once and the schedule may have done so later.
 func Replay(ctx context.Context, s *Server, sched Schedule) (Verdict, error) {
@@ -72,15 +74,19 @@ func Replay(ctx context.Context, s *Server, sched Schedule) (Verdict, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := check(db.Clone(), sched.Events); err != nil {
+		return 0, err
+	}
 	f := Follow(db)
 	got := map[int][]string{}  // replies by session
 	want := map[int][]string{} // as recorded
+	cut := map[int]bool{}      // sessions whose client is dead and reads no reply
 	other := false
 	for i, e := range sched.Events {
 		fail := func(err error) error { return &ReplayError{Index: i, Event: e, Err: err} }
 		switch e.Op {
 		case Resume, Kill:
-			if !e.Blocked {
+			if !e.Blocked && !cut[e.Session] {
 				want[e.Session] = append(want[e.Session], f.describe(e.Session, e.Reply))
 			}
 			continue
@@ -108,6 +114,7 @@ func Replay(ctx context.Context, s *Server, sched Schedule) (Verdict, error) {
 				return 0, fail(err)
 			}
 		} else {
+			cut[e.Session] = true
 			f.Abandon(e.Session)
 			if err := s.Cut(ctx, e.Session); err != nil {
 				return 0, fail(err)
@@ -139,6 +146,60 @@ func Replay(ctx context.Context, s *Server, sched Schedule) (Verdict, error) {
 		}
 	}
 	return Same, nil
+}
+
+// RecordError says that a recorded event is not what the engine does.
+type RecordError struct{ Recorded, Engine string }
+
+func (e *RecordError) Error() string {
+	return fmt.Sprintf("recorded: %s; the engine says: %s", e.Recorded, e.Engine)
+}
+
+// check runs the schedule on the engine. Without it a false record could pass
+// for another choice of the server's.
+func check(db *sqlsubset.DB, events []Event) error {
+	ordered := map[int]bool{}
+	for i, e := range events {
+		fail := func(recorded, engine string) error {
+			return &ReplayError{Index: i, Event: e, Err: &RecordError{recorded, engine}}
+		}
+		_, waits := db.Waiting()[e.Session]
+		var reply sqlsubset.Reply
+		var status sqlsubset.Status
+		switch {
+		case e.Op == Exec && waits:
+			return fail("a new statement", "the session still waits")
+		case e.Op == Exec:
+			st, err := sqlsubset.Parse(e.SQL)
+			if err != nil {
+				return &ReplayError{Index: i, Event: e, Err: err}
+			}
+			ordered[e.Session] = st.Ordered()
+			reply, status = db.Exec(e.Session, st, e.Args)
+		case e.Op == Cut:
+			db.Abandon(e.Session)
+			continue
+		case !waits:
+			return fail("a blocked statement", "nothing is blocked")
+		case e.Op == Resume:
+			reply, status = db.Resume(e.Session)
+		case !slices.ContainsFunc(db.Deadlocked(), func(d []int) bool { return slices.Contains(d, e.Session) }):
+			return fail("a deadlock", "there is none")
+		default:
+			reply = db.Kill(e.Session)
+		}
+		tell := func(blocked bool, r sqlsubset.Reply) string {
+			if blocked {
+				return "blocked"
+			}
+			return Describe(r, ordered[e.Session])
+		}
+		recorded, engine := tell(e.Blocked, e.Reply), tell(status == sqlsubset.Blocked, reply)
+		if recorded != engine {
+			return fail(recorded, engine)
+		}
+	}
+	return nil
 }
 
 func sameReplies(got, want map[int][]string) bool {

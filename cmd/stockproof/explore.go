@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"stockproof/evidence"
+	"stockproof/explore"
+	"stockproof/faults"
+	"stockproof/model"
+	"stockproof/schemes"
+)
+
+// exploreOptions are the flags of explore.
+type exploreOptions struct {
+	scheme, workload, retries, engine, format string
+	kinds                                     []string
+	clients, maxFaults, memory                int
+	stock                                     int64
+	timeout                                   time.Duration
+	noSymmetry                                bool
+}
+
+func exploreCommand() *cobra.Command {
+	var o exploreOptions
+	cmd := &cobra.Command{
+		Use:   "explore",
+		Short: "Cover every interleaving and every fault placement of one scheme",
+		Long: `Cover every interleaving and every fault placement of one scheme, within bounds,
+and show the shortest execution that breaks each property. Needs no server.
+
+Exit status: 0 every property holds, 1 one is broken, 2 bad usage,
+4 the search did not end (time, memory).`,
+		Example: "  stockproof explore --scheme lock --clients 3 --faults 1",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return exploreOne(cmd, o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.scheme, "scheme", "", "the scheme to explore (required)")
+	f.IntVar(&o.clients, "clients", 3, "how many clients; more than the workload has repeat its programs")
+	f.Int64Var(&o.stock, "stock", 1, "units on sale")
+	f.StringVar(&o.workload, "workload", "unit", "what the clients want")
+	f.StringVar(&o.retries, "retries", "off", "retries of go-redis: off or default")
+	f.IntVar(&o.maxFaults, "faults", 1, "how many faults may happen in one execution, kinds mixed")
+	f.StringSliceVar(&o.kinds, "kind", nil, "only these kinds of fault (default: all that explore places)")
+	f.StringVar(&o.engine, "engine", "miniredis", "what answers Redis commands: miniredis, or redis for a real redis-server")
+	f.IntVar(&o.memory, "memory", 2048, "longest the search may grow, in MiB; running out is inconclusive")
+	f.DurationVar(&o.timeout, "timeout", 0, "longest time for the search; 0 is none, running out is inconclusive")
+	f.BoolVar(&o.noSymmetry, "no-symmetry", false, "tell clients with the same program apart: slower, same verdicts")
+	f.StringVar(&o.format, "format", "text", "text or json")
+	return cmd
+}
+
+func (o exploreOptions) config() (cfg explore.Config, err error) {
+	if o.scheme == "" {
+		return cfg, usageError{fmt.Errorf("--scheme is missing; stockproof list schemes shows what there is")}
+	}
+	if err := oneOf("format", o.format, "text", "json"); err != nil {
+		return cfg, err
+	}
+	if err := oneOf("retries", o.retries, "off", "default"); err != nil {
+		return cfg, err
+	}
+	if err := oneOf("engine", o.engine, "miniredis", "redis"); err != nil {
+		return cfg, err
+	}
+	if o.clients < 1 || o.stock < 1 || o.maxFaults < 0 || o.memory < 1 {
+		return cfg, usageError{fmt.Errorf("--clients, --stock and --memory are at least 1, --faults at least 0")}
+	}
+	entry, err := schemes.ByName(o.scheme)
+	if err != nil {
+		return cfg, err
+	}
+	load, err := faults.WorkloadByName(o.workload)
+	if err != nil {
+		return cfg, err
+	}
+	kinds := evidence.ExploreKinds()
+	if len(o.kinds) > 0 {
+		kinds = nil
+		for _, name := range o.kinds {
+			k, err := faults.ParseKind(name)
+			if err != nil {
+				return cfg, err
+			}
+			kinds = append(kinds, k)
+		}
+	}
+	if o.maxFaults == 0 {
+		kinds = nil
+	}
+	return explore.Config{
+		Entry: entry, Workload: load, Clients: o.clients, Stock: o.stock, Retries: o.retries, Faults: kinds,
+		MaxFaults: o.maxFaults, MemoryLimit: int64(o.memory) << 20, Engine: o.engine, NoSymmetry: o.noSymmetry,
+	}, nil
+}
+
+func exploreOne(cmd *cobra.Command, o exploreOptions) error {
+	cfg, err := o.config()
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+	}
+	bar := spinner(cmd)
+	cfg.Progress = func(p explore.Progress) {
+		bar.Describe(fmt.Sprintf("%d states, %d transitions, %d waiting", p.States, p.Transitions, p.Waiting))
+		_ = bar.Add(1) // only the picture of progress could fail
+	}
+	r, err := explore.Run(ctx, cfg)
+	_ = bar.Finish()
+	if err != nil {
+		return exploreError(err)
+	}
+	if o.format == "json" {
+		err = exploreJSON(cmd.OutOrStdout(), cfg, r)
+	} else {
+		err = exploreText(cmd.OutOrStdout(), cfg, r)
+	}
+	if err != nil {
+		return err
+	}
+	status := evidence.ExitOK
+	for _, p := range model.Properties() {
+		switch r.Verdicts[p.ID].Status {
+		case explore.Violated:
+			return statusError(evidence.ExitBroken)
+		case explore.Inconclusive:
+			status = evidence.ExitInconclusive
+		}
+	}
+	if status != evidence.ExitOK {
+		return statusError(status)
+	}
+	return nil
+}
+
+// exploreError marks what the person who asked can mend: bounds that make no
+// sense, a scheme that cannot be explored or is not deterministic.
+func exploreError(err error) error {
+	var differs *explore.NonDeterminismError
+	if errors.Is(err, explore.ErrConfig) || errors.Is(err, explore.ErrScheme) || errors.As(err, &differs) {
+		return usageError{err}
+	}
+	return err
+}
+
+func exploreText(w io.Writer, cfg explore.Config, r *explore.Result) error {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	told := map[string][]string{}
+	var order []string
+	for _, p := range model.Properties() {
+		v := r.Verdicts[p.ID]
+		text := string(v.Status)
+		if v.Status == explore.Violated {
+			text += fmt.Sprintf(" (%d %s)", v.Amount, p.Unit)
+			timeline := v.Witness.Timeline()
+			if told[timeline] == nil {
+				order = append(order, timeline)
+			}
+			told[timeline] = append(told[timeline], string(p.ID))
+		}
+		t.AppendRow(table.Row{p.ID, text, v.Detail})
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", t.Render())
+	if r.Exhaustive {
+		fmt.Fprintf(&b, "covered: %s executions, everything within %d clients, %d units, %d faults\n",
+			evidence.Count(r.Executions), cfg.Clients, cfg.Stock, cfg.MaxFaults)
+	} else {
+		fmt.Fprintf(&b, "NOT covered: %s\n", r.Why)
+	}
+	fmt.Fprintf(&b, "%d states, %d transitions, %d of %d placements fired, %d runs of the scheme, %d store questions, %s, %.0f MB\n",
+		r.States, r.Transitions, r.PlacementsFired, r.PlacementsEnumerated, r.Extractions, r.StoreQuestions,
+		r.Elapsed.Round(time.Millisecond), float64(r.Bytes)/1e6)
+	for _, timeline := range order {
+		fmt.Fprintf(&b, "\nshortest execution that breaks %s:\n\n%s\n", strings.Join(told[timeline], ", "), timeline)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// exploredJSON is the form of --format json.
+type exploredJSON struct {
+	Scheme, Workload, Retries string
+	Clients, MaxFaults        int
+	Stock                     int64
+	Exhaustive                bool
+	Why                       string `json:",omitempty"`
+	Executions                string
+	States, Transitions       uint64
+	Placements                evidence.Placements
+	Verdicts                  []exploredVerdict
+}
+
+type exploredVerdict struct {
+	Property model.Property
+	Status   explore.Status
+	Amount   int64
+	Detail   string `json:",omitempty"`
+	Witness  string `json:",omitempty"`
+}
+
+func exploreJSON(w io.Writer, cfg explore.Config, r *explore.Result) error {
+	out := exploredJSON{
+		Scheme: cfg.Entry.Scheme.Name(), Workload: cfg.Workload.Name, Retries: cfg.Retries, Clients: cfg.Clients,
+		MaxFaults: cfg.MaxFaults, Stock: cfg.Stock, Exhaustive: r.Exhaustive, Why: r.Why,
+		States: r.States, Transitions: r.Transitions,
+		Placements: evidence.Placements{Enumerated: r.PlacementsEnumerated, Fired: r.PlacementsFired},
+	}
+	if r.Executions != nil {
+		out.Executions = r.Executions.String()
+	}
+	for _, p := range model.Properties() {
+		v := r.Verdicts[p.ID]
+		ev := exploredVerdict{Property: p.ID, Status: v.Status, Amount: v.Amount, Detail: v.Detail}
+		if v.Witness != nil {
+			ev.Witness = v.Witness.Timeline()
+		}
+		out.Verdicts = append(out.Verdicts, ev)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", " ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(out)
+}
+
+// spinner shows progress of unknown length on a terminal, else nothing.
+func spinner(cmd *cobra.Command) *progressbar.ProgressBar {
+	f, ok := cmd.ErrOrStderr().(*os.File)
+	visible := ok && term.IsTerminal(int(f.Fd()))
+	return progressbar.NewOptions(-1, progressbar.OptionSetWriter(cmd.ErrOrStderr()),
+		progressbar.OptionSetVisibility(visible), progressbar.OptionClearOnFinish())
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"stockproof/evidence"
+	"stockproof/live/role"
+	"stockproof/live/servers"
+)
+
+func TestMain(m *testing.M) {
+	role.RunIfAsked()
+	os.Exit(m.Run())
+}
+
+const corpus = "../../testdata/histories/"
+
+// command runs the program in this process.
+func command(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status = run(t.Context(), args, &out, &errs)
+	return status, out.String(), errs.String()
+}
+
+func TestBadUsageAndBadInputExitWith2AndSayWhatIsWrong(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "bad.jsonl")
+	require.NoError(t, os.WriteFile(bad, []byte(`{"sku":"s","initial":1}`+"\n"+`{"client":0}`+"\n"), 0o600))
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"an unknown command", []string{"prove"}, `unknown command "prove"`},
+		{"an unknown flag", []string{"verify", "--speed", "9"}, "unknown flag: --speed"},
+		{"a value that is no duration", []string{"check", "--timeout", "soon", "x"}, "invalid argument"},
+		{"an unknown scheme", []string{"verify", "--scheme", "magic"}, `unknown scheme "magic"; there are db-version, hincrby`},
+		{"an unknown fault", []string{"verify", "--fault", "meteor"}, `unknown fault "meteor"; there are none, client-crash`},
+		{"an unknown workload", []string{"verify", "--workload", "huge"}, `unknown workload "huge"; there are unit`},
+		{"an unknown retry setting", []string{"verify", "--retries", "some"}, `--retries "some": there are off, default`},
+		{"an unknown world", []string{"verify", "--world", "second"}, `--world "second"`},
+		{"an unknown format", []string{"verify", "--format", "poem"}, `--format "poem"`},
+		{"an unknown list", []string{"list", "prices"}, `there are schemes, faults`},
+		{"explore without a scheme", []string{"explore"}, "--scheme is missing"},
+		{"explore an unknown scheme", []string{"explore", "--scheme", "magic"}, `unknown scheme "magic"`},
+		{"explore with no client", []string{"explore", "--scheme", "lock", "--clients", "0"}, "--clients, --stock and --memory are at least 1"},
+		{"explore with more clients than fit", []string{"explore", "--scheme", "lock", "--clients", "50"}, "the most is 6"},
+		{"explore a fault it does not place", []string{"explore", "--scheme", "lock", "--kind", "client-pause-short"}, "client-pause-short is not placed in explore"},
+		{"an engine that does not exist", []string{"explore", "--scheme", "lock", "--engine", "valkey"}, `--engine "valkey"`},
+		{"no list", []string{"list"}, "list needs one of"},
+		{"no history", []string{"check"}, "check needs at least one history file"},
+		{"a history that is not there", []string{"check", "nowhere.jsonl"}, "nowhere.jsonl: no such file"},
+		{"a malformed history", []string{"check", bad}, bad + `:2: "call" is missing`},
+		{"a malformed history behind a good one", []string{"check", corpus + "002_one_sold.jsonl", bad}, `:2: "call"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			status, stdout, stderr := command(t, c.args...)
+			require.Equal(t, evidence.ExitUsage, status)
+			require.Contains(t, stderr, c.want)
+			require.NotContains(t, stderr, "goroutine", "no stack trace")
+			require.Empty(t, stdout)
+		})
+	}
+}
+
+func TestABadBackendSettingIsBadUsage(t *testing.T) {
+	t.Setenv(servers.EnvBackend, "cloud")
+	status, _, stderr := command(t, "verify", "--world", "live", "--out", t.TempDir())
+	require.Equal(t, evidence.ExitUsage, status)
+	require.Contains(t, stderr, `STOCKPROOF_BACKEND="cloud"`)
+}
+
+func TestNoBackendExitsWith3AndSaysHowToGetOne(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("DOCKER_HOST", "unix:///nowhere.sock")
+	t.Setenv(servers.EnvLive, "")
+	t.Setenv(servers.EnvBackend, "process")
+	status, _, stderr := command(t, "verify", "--world", "live", "--out", t.TempDir())
+	require.Equal(t, evidence.ExitNoBackend, status)
+	require.Contains(t, stderr, "apt-get install redis-server postgresql")
+	require.Contains(t, stderr, "scripts/build-image.sh")
+}
+
+func TestLiveOffExitsWith3BecauseNothingWasVerified(t *testing.T) {
+	t.Setenv(servers.EnvLive, "off")
+	status, _, stderr := command(t, "verify", "--world", "live", "--out", t.TempDir())
+	require.Equal(t, evidence.ExitNoBackend, status)
+	require.Contains(t, stderr, "STOCKPROOF_LIVE=off")
+}
+
+func TestCheckTellsLinearizableFromNotAndFromUndecided(t *testing.T) {
+	status, stdout, _ := command(t, "check", corpus+"002_one_sold.jsonl")
+	require.Equal(t, evidence.ExitOK, status)
+	require.Contains(t, stdout, "linearizable, 1 operations")
+
+	status, stdout, _ = command(t, "check", corpus+"002_one_sold.jsonl", corpus+"004_oversell_by_one_sequential.jsonl")
+	require.Equal(t, evidence.ExitBroken, status)
+	require.Contains(t, stdout, "non-linearizable")
+	require.Contains(t, stdout, "oversell = 1: sold 3 of 2")
+
+	status, stdout, _ = command(t, "check", "--timeout", "1ns", corpus+"119_gen_q5_300.jsonl")
+	require.Equal(t, evidence.ExitInconclusive, status)
+	require.Contains(t, stdout, "undecided")
+}
+
+func TestCheckDrawsThePicture(t *testing.T) {
+	picture := filepath.Join(t.TempDir(), "p.html")
+	status, _, _ := command(t, "check", "--picture", picture, corpus+"005_oversell_by_one_concurrent.jsonl")
+	require.Equal(t, evidence.ExitBroken, status)
+	require.FileExists(t, picture)
+}
+
+func TestListShowsEverythingInTextAndJSON(t *testing.T) {
+	for what, want := range map[string]string{
+		"schemes": "lua-lock", "faults": "client-pause", "properties": "oversell", "workloads": "restock",
+	} {
+		status, stdout, _ := command(t, "list", what)
+		require.Equal(t, evidence.ExitOK, status)
+		require.Contains(t, stdout, want)
+		status, stdout, _ = command(t, "list", what, "--format", "json")
+		require.Equal(t, evidence.ExitOK, status)
+		var all []listed
+		require.NoError(t, json.Unmarshal([]byte(stdout), &all))
+		require.Greater(t, len(all), 2)
+	}
+}
+
+func TestHelpNamesEveryCommand(t *testing.T) {
+	status, stdout, _ := command(t)
+	require.Equal(t, evidence.ExitOK, status)
+	for _, c := range []string{"verify", "explore", "check", "list"} {
+		require.True(t, strings.Contains(stdout, "\n  "+c), c)
+	}
+}

@@ -1,0 +1,208 @@
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"stockproof/explore"
+	"stockproof/faults"
+	"stockproof/model"
+	"stockproof/schemes"
+)
+
+// ExploreBounds are the bounds of a matrix in the explore world.
+type ExploreBounds struct {
+	Clients     int     // 0: the workload's
+	MaxFaults   int     // in one execution; 0 for the fault none
+	Stock       []int64 // each is searched
+	Engine      string  // miniredis or redis
+	MemoryLimit int64   // bytes a search may use
+	Parallel    int     // searches at a time
+}
+
+// DefaultExploreBounds are those of verify and of the test suite.
+func DefaultExploreBounds() ExploreBounds {
+	return ExploreBounds{MaxFaults: 1, Stock: []int64{1, 2}, Engine: "miniredis", Parallel: 2}
+}
+
+// ExploreGroup is a scheme × fault × workload × retries to search.
+type ExploreGroup struct {
+	Entry    schemes.Entry
+	Fault    faults.Kind
+	Workload faults.Workload
+	Retries  string
+}
+
+// Name identifies the group in file names.
+func (g ExploreGroup) Name() string {
+	return fmt.Sprintf("%s.%s.%s.retries-%s", g.Entry.Scheme.Name(), g.Fault, g.Workload.Name, g.Retries)
+}
+
+// ExploreKinds lists the faults the explore world places.
+func ExploreKinds() []faults.Kind {
+	var kinds []faults.Kind
+	for _, k := range faults.Kinds() {
+		if k.Explore {
+			kinds = append(kinds, k.ID)
+		}
+	}
+	return kinds
+}
+
+// FromExplore searches the groups and judges them. done is called after each
+// group, with its cells. Witnesses are written below dir; an empty dir writes
+// none. An error comes with the cells judged until then.
+func FromExplore(ctx context.Context, lab *explore.Lab, groups []ExploreGroup, bounds ExploreBounds, dir string, done func(ExploreGroup, []Cell)) ([]Cell, error) {
+	cells := make([][]Cell, len(groups))
+	running, ctx := errgroup.WithContext(ctx)
+	running.SetLimit(max(1, bounds.Parallel))
+	for i, g := range groups {
+		running.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			results, err := g.search(ctx, lab, bounds)
+			if err != nil {
+				return fmt.Errorf("explore %s: %w", g.Name(), err)
+			}
+			mine, err := g.judge(results, bounds, dir)
+			if err != nil {
+				return err
+			}
+			cells[i] = mine
+			if done != nil {
+				done(g, mine)
+			}
+			return nil
+		})
+	}
+	err := running.Wait()
+	var all []Cell
+	for _, c := range cells {
+		all = append(all, c...)
+	}
+	return all, err
+}
+
+// search makes one search for each stock.
+func (g ExploreGroup) search(ctx context.Context, lab *explore.Lab, bounds ExploreBounds) ([]*explore.Result, error) {
+	var results []*explore.Result
+	for _, stock := range bounds.Stock {
+		cfg := explore.Config{
+			Entry: g.Entry, Workload: g.Workload, Clients: bounds.Clients, Stock: stock, Retries: g.Retries,
+			Engine: bounds.Engine, MemoryLimit: bounds.MemoryLimit,
+		}
+		if g.Fault != faults.None {
+			cfg.Faults, cfg.MaxFaults = []faults.Kind{g.Fault}, bounds.MaxFaults
+		}
+		r, err := lab.Run(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// judge makes the cells of a group: a property is violated when a search found
+// a witness, and holds only when every search covered everything and evaluated
+// it, and the fault was seen to fire.
+func (g ExploreGroup) judge(results []*explore.Result, bounds ExploreBounds, dir string) ([]Cell, error) {
+	clients := bounds.Clients
+	if clients == 0 {
+		clients = len(g.Workload.Clients)
+	}
+	base := Cell{
+		Scheme: g.Entry.Scheme.Name(), Fault: g.Fault, Workload: g.Workload.Name, World: "explore",
+		ClientRetries: g.Retries, Exhaustive: true, Clients: clients, Stock: bounds.Stock, MaxFaults: bounds.MaxFaults,
+	}
+	if g.Fault == faults.None {
+		base.MaxFaults = 0
+	}
+	executions := new(big.Int)
+	for _, r := range results {
+		base.Exhaustive = base.Exhaustive && r.Exhaustive
+		base.States += r.States
+		base.Placements.Enumerated += r.PlacementsEnumerated
+		base.Placements.Fired += r.PlacementsFired
+		if r.Executions != nil {
+			executions.Add(executions, r.Executions)
+		}
+	}
+	base.Executions = Count(executions)
+	says := declared(g.Entry, g.Fault, g.Workload.Name, g.Retries, "explore")
+	var cells []Cell
+	for _, p := range model.Properties() {
+		c := base
+		c.Property, c.Declared = p.ID, says(p.ID)
+		if err := c.judgeSearches(g, results, bounds, dir); err != nil {
+			return nil, err
+		}
+		cells = append(cells, c)
+	}
+	return cells, nil
+}
+
+func (c *Cell) judgeSearches(g ExploreGroup, results []*explore.Result, bounds ExploreBounds, dir string) error {
+	var witness *explore.Witness
+	var doubt string
+	for i, r := range results {
+		v := r.Verdicts[c.Property]
+		switch v.Status {
+		case explore.Violated:
+			if c.Verdict != Violated || worse(v.Amount, c.Amount) {
+				c.Verdict, c.Amount = Violated, v.Amount
+				c.Reason = fmt.Sprintf("stock %d: %s", bounds.Stock[i], v.Detail)
+			}
+			if witness == nil || len(v.Witness.Steps) < len(witness.Steps) {
+				witness = v.Witness
+			}
+		case explore.Holds:
+		default:
+			doubt = v.Detail
+			if doubt == "" {
+				doubt = r.Why
+			}
+		}
+	}
+	switch {
+	case g.Fault != faults.None && c.Placements.Enumerated == 0:
+		// What the search saw without the fault stands in the row of none.
+		c.Verdict, c.Amount, c.Reason = NotApplicable, 0, "the fault has no place in this scheme's steps"
+	case c.Verdict == Violated:
+		c.Witness = filepath.Join("witnesses", fmt.Sprintf("%s.%s.txt", g.Name(), c.Property))
+		if dir == "" {
+			return nil
+		}
+		path := filepath.Join(dir, c.Witness)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(path, []byte(witness.Timeline()), 0o644)
+	case c.Property == model.OrderMismatch && !writesOrders(g.Entry):
+		c.Verdict, c.Reason = NotApplicable, "the scheme writes no orders"
+	case len(results) == 0 || doubt != "":
+		c.Verdict, c.Reason = Inconclusive, doubt
+	case c.Placements.Fired < c.Placements.Enumerated:
+		c.Verdict = Inconclusive
+		c.Reason = fmt.Sprintf("%d of %d placements fired", c.Placements.Fired, c.Placements.Enumerated)
+	default:
+		c.Verdict = Holds
+	}
+	return nil
+}
+
+// Count writes a number of executions: exactly up to six digits, then as in
+// 7.0e10, or 2.5e06.
+func Count(n *big.Int) string {
+	if n.CmpAbs(big.NewInt(1_000_000)) < 0 {
+		return n.String()
+	}
+	return strings.Replace(new(big.Float).SetInt(n).Text('e', 1), "e+", "e", 1)
+}

@@ -1,0 +1,134 @@
+package stockproof_test
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"stockproof/evidence"
+	"stockproof/explore"
+	"stockproof/faults"
+	"stockproof/live"
+	"stockproof/model"
+	"stockproof/schemes"
+)
+
+// shellBlocks are the fenced sh blocks of a Markdown file, comments cut off.
+func shellBlocks(t *testing.T, path string) []string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var lines []string
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(raw), -1) {
+		for _, line := range strings.Split(strings.TrimSpace(block[1]), "\n") {
+			line, _, _ = strings.Cut(line, " #")
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+// TestEveryCommandTheREADMEShowsWorks runs what the README shows. make test is
+// what runs this test; that make knows it is all that can be asked here.
+func TestEveryCommandTheREADMEShowsWorks(t *testing.T) {
+	bin := t.TempDir() + "/stockproof"
+	out, err := exec.Command("go", "build", "-o", bin, "./cmd/stockproof").CombinedOutput()
+	require.NoError(t, err, string(out))
+	lines := shellBlocks(t, "README.md")
+	require.Greater(t, len(lines), 5)
+	for _, line := range lines {
+		t.Run(line, func(t *testing.T) {
+			words := strings.Fields(line)
+			want := 0
+			switch {
+			case line == "make test":
+				words = []string{"make", "--dry-run", "test"}
+			case strings.HasPrefix(line, "go run ./cmd/stockproof "):
+				words = append([]string{bin}, words[3:]...)
+			case words[0] == "stockproof":
+				words[0] = bin
+			default:
+				t.Fatalf("nobody has said how to test %q", line)
+			}
+			if words[1] == "explore" {
+				want = 1 // the scheme shown breaks something, which is what it is shown for
+			}
+			if words[1] == "verify" {
+				if strings.Contains(line, "live") || strings.Contains(line, "all") {
+					liveWorld(t) // leaves it out only on request
+					words = append(words, "--scheme", "hincrby", "--fault", "none", "--workload", "unit")
+				}
+				words = append(words, "--out", t.TempDir())
+			}
+			cmd := exec.Command(words[0], words[1:]...)
+			out, err := cmd.CombinedOutput()
+			if want == 0 {
+				require.NoError(t, err, string(out))
+			}
+			require.Equal(t, want, cmd.ProcessState.ExitCode(), string(out))
+		})
+	}
+}
+
+// TestTheREADMEShowsWhatTheFirstCommandFinds compares the matrix and the witness
+// in the README with the real ones. UPDATE_README=1 writes them instead.
+func TestTheREADMEShowsWhatTheFirstCommandFinds(t *testing.T) {
+	lab := explore.NewLab()
+	t.Cleanup(func() { require.NoError(t, lab.Close()) })
+	var groups []evidence.ExploreGroup
+	for _, e := range schemes.All() {
+		for _, kind := range evidence.ExploreKinds() {
+			for _, retries := range live.Retries() {
+				groups = append(groups, evidence.ExploreGroup{Entry: e, Fault: kind, Workload: workload(t, "unit"), Retries: retries})
+			}
+		}
+	}
+	cells, err := evidence.FromExplore(t.Context(), lab, groups, evidence.DefaultExploreBounds(), "", nil)
+	require.NoError(t, err)
+	evidence.Sort(cells)
+	found, err := lab.Run(t.Context(), explore.Config{
+		Entry: entry(t, "lock"), Workload: workload(t, "unit"), Clients: 3, Stock: 1, Retries: "off",
+		Faults: []faults.Kind{faults.ClientPause}, MaxFaults: 1,
+	})
+	require.NoError(t, err)
+	blocks := map[string]string{
+		"matrix":  evidence.Report{Cells: cells}.Matrix(),
+		"witness": found.Verdicts[model.Oversell].Witness.Timeline(),
+	}
+	raw, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	readme := string(raw)
+	for name, want := range blocks {
+		var lines []string
+		for _, line := range strings.Split(strings.TrimSpace(want), "\n") {
+			lines = append(lines, strings.TrimRight(line, " "))
+		}
+		block := "```text\n" + strings.Join(lines, "\n") + "\n```"
+		before, rest, ok := strings.Cut(readme, "<!-- "+name+" -->\n")
+		require.True(t, ok, name)
+		shown, after, ok := strings.Cut(rest, "\n<!-- /"+name+" -->")
+		require.True(t, ok, name)
+		if os.Getenv("UPDATE_README") != "" {
+			readme = before + "<!-- " + name + " -->\n" + block + "\n<!-- /" + name + " -->" + after
+			continue
+		}
+		require.Equal(t, block, shown, "the README's %s is old; UPDATE_README=1 go test -run README . writes it", name)
+	}
+	if os.Getenv("UPDATE_README") != "" {
+		require.NoError(t, os.WriteFile("README.md", []byte(readme), 0o644))
+	}
+}
+
+func TestEveryLinkOfTheREADMEToAFileLeadsToOne(t *testing.T) {
+	raw, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	links := regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(raw), -1)
+	require.NotEmpty(t, links)
+	for _, link := range links {
+		require.FileExists(t, link[1])
+	}
+}
