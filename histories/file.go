@@ -53,6 +53,10 @@ type operationLine struct {
 // maxLine bounds one line of a history file, in bytes.
 const maxLine = 1 << 20
 
+// maxUnits bounds the units of one line, so that no sum over a history wraps
+// around and makes a wrong answer look right.
+const maxUnits = 1 << 40
+
 // Decode reads a history in JSON Lines: a header, then one operation a line.
 // Blank lines are passed over. The error of a bad line is a *LineError; name
 // stands for the file in it.
@@ -110,6 +114,8 @@ func (h *History) addHeader(text []byte) error {
 		return errors.New(`header: "initial" is missing`)
 	case *l.Initial < 0:
 		return fmt.Errorf("header: initial units %d are negative", *l.Initial)
+	case *l.Initial > maxUnits:
+		return fmt.Errorf("header: initial units %d are more than %d", *l.Initial, int64(maxUnits))
 	}
 	h.Name, h.SKU, h.Initial = l.Name, l.SKU, *l.Initial
 	return nil
@@ -150,6 +156,8 @@ func (h *History) addOperation(text []byte) error {
 		return fmt.Errorf("outcome %q does not fit op %q", string(l.Outcome), l.Op)
 	case l.Op != model.Read && l.Qty < 1:
 		return fmt.Errorf("qty %d: a %s has at least one unit", l.Qty, l.Op)
+	case l.Qty > maxUnits:
+		return fmt.Errorf("qty %d is more than %d", l.Qty, int64(maxUnits))
 	case l.Op == model.Read && l.Qty != 0:
 		return fmt.Errorf("qty %d: a read has none", l.Qty)
 	case (l.Outcome == model.Value) != (l.Value != nil):

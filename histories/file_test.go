@@ -97,3 +97,15 @@ func FuzzDecode(f *testing.F) {
 		require.Equal(t, h, back)
 	})
 }
+
+// Two restocks of 2^63-1 units would wrap around to -2, and a false sold-out be
+// found right.
+func TestUnitsThatCouldWrapAroundAreRefused(t *testing.T) {
+	for _, text := range []string{
+		`{"sku":"s","initial":9223372036854775807}`,
+		`{"sku":"s","initial":2}` + "\n" + `{"client":0,"op":"restock","qty":9223372036854775807,"call":1,"return":2,"outcome":"ok"}`,
+	} {
+		_, err := Decode(strings.NewReader(text), "f")
+		require.ErrorContains(t, err, "more than 1099511627776")
+	}
+}
