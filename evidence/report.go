@@ -64,6 +64,7 @@ func (r Report) Surprises() []Cell {
 
 // JSON writes evidence.json.
 func (r Report) JSON(w io.Writer) error {
+	r.Claims, r.Cost = append([]any{}, r.Claims...), append([]any{}, r.Cost...) // [] rather than null
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", " ")
 	enc.SetEscapeHTML(false)

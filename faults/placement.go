@@ -29,6 +29,10 @@ type Placement struct {
 	Order  Order
 	Client int // from 0, in order of arrival; unused InTurn and at a Barrier
 	Step   int // from 1, the client's own count over all servers
+	// At says which command that step was when the places were counted, such as
+	// "HGET"; a step with another command is another place, and there the fault
+	// does not fire. Empty: whatever command it is.
+	At string
 	// ThenCrash kills a paused client instead of letting it go on.
 	ThenCrash bool
 }
@@ -46,26 +50,26 @@ func (p Placement) String() string {
 	return fmt.Sprintf("%s at %s", p.Kind, at)
 }
 
-// Plan enumerates every placement of a kind. steps says how many steps each
-// client made in a fault-free run of the same workload in turn.
+// Plan enumerates every placement of a kind. steps has the command of each step
+// that each client made in a fault-free run of the same workload in turn.
 //
 // With none, that is every single preemption (a client stands still after any
 // but its last step), one run without, and one behind a barrier. With every
 // other kind it is each step of each client.
-func Plan(kind Kind, steps []int) []Placement {
+func Plan(kind Kind, steps [][]string) []Placement {
 	if kind == None {
 		plan := []Placement{{Kind: None, Order: InTurn}, {Kind: None, Order: Barrier}}
-		for c, n := range steps {
-			for i := 1; i < n; i++ {
-				plan = append(plan, Placement{Kind: None, Order: Preempted, Client: c, Step: i})
+		for c, commands := range steps {
+			for i := 1; i < len(commands); i++ {
+				plan = append(plan, Placement{Kind: None, Order: Preempted, Client: c, Step: i, At: commands[i-1]})
 			}
 		}
 		return plan
 	}
 	var plan []Placement
-	for c, n := range steps {
-		for i := 1; i <= n; i++ {
-			plan = append(plan, Placement{Kind: kind, Order: InTurn, Client: c, Step: i})
+	for c, commands := range steps {
+		for i, command := range commands {
+			plan = append(plan, Placement{Kind: kind, Order: InTurn, Client: c, Step: i + 1, At: command})
 		}
 	}
 	return plan

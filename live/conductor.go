@@ -27,7 +27,8 @@ type conductor struct {
 	blockers  *sql.DB                              // asks PostgreSQL who waits; nil without SQL
 	processes []*clients.Process
 
-	turn chan struct{} // holds one token while a step is at a store
+	began time.Time
+	turn  chan struct{} // holds one token while a step is at a store
 
 	mu        sync.Mutex
 	log       []Step
@@ -63,7 +64,7 @@ type flight struct {
 func newConductor(p faults.Placement, procs []*clients.Process, observe func(context.Context) (int64, error), initial int64, blockers *sql.DB) *conductor {
 	c := &conductor{
 		placement: p, clients: len(procs), processes: procs, observe: observe, blockers: blockers,
-		turn: make(chan struct{}, 1), index: map[stepKey]int{}, flying: map[stepKey]*flight{},
+		began: time.Now(), turn: make(chan struct{}, 1), index: map[stepKey]int{}, flying: map[stepKey]*flight{},
 		serves: make([]clients.Operation, len(procs)), last: &initial, lowest: &initial, taken: map[string]int64{},
 		parked: make(chan struct{}), release: make(chan struct{}), arrived: map[int]bool{},
 	}
@@ -84,13 +85,17 @@ func (c *conductor) serving(client int, op clients.Operation) {
 // here says whether the placement is at this step.
 func (c *conductor) here(s wire.Step) bool {
 	p := c.placement
-	return s.Client == p.Client && s.N == p.Step && (p.Kind != faults.None || p.Order == faults.Preempted)
+	return s.Client == p.Client && s.N == p.Step && (p.Kind != faults.None || p.Order == faults.Preempted) &&
+		(p.At == "" || p.At == commandName(s))
 }
 
 // note appends the step to the log; call it with mu held.
 func (c *conductor) note(s wire.Step) {
 	c.index[stepKey{s.Client, s.N}] = len(c.log)
-	c.log = append(c.log, Step{Client: s.Client, N: s.N, Server: s.Server, Command: commandText(s)})
+	c.log = append(c.log, Step{
+		Client: s.Client, N: s.N, Server: s.Server, Command: commandText(s), Name: commandName(s),
+		Request: c.serves[s.Client].Request, At: time.Since(c.began),
+	})
 }
 
 func (c *conductor) logged(s wire.Step) *Step { return &c.log[c.index[stepKey{s.Client, s.N}]] }
@@ -134,7 +139,7 @@ func (c *conductor) watchBlocked(f *flight) {
 		}
 		var waits bool
 		err := c.blockers.QueryRow(
-			`SELECT count(*) > 0 FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'`,
+			`SELECT count(*) > 0 FROM pg_stat_activity WHERE pid = $1 AND wait_event IN ('transactionid', 'tuple')`,
 			f.step.BackendPID).Scan(&waits)
 		if err != nil {
 			c.fail(fmt.Errorf("ask who waits: %w", err))
@@ -197,7 +202,7 @@ func (c *conductor) Reply(ctx context.Context, s wire.Step, r wire.Reply) wire.R
 	units, err := c.observe(context.WithoutCancel(ctx))
 	c.mu.Lock()
 	entry := c.logged(s)
-	entry.Reply = r.Text
+	entry.Reply, entry.At = r.Text, time.Since(c.began)
 	c.seen(s, entry, units, err)
 	c.giveTurn(f)
 	here := c.here(s)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +54,8 @@ type Run struct {
 	Rest     model.Rest
 	Notes    []string // errors the scheme reported, by request
 	Elapsed  time.Duration
+
+	audited int64 // the recorder's time when the orders were read
 }
 
 // OutcomeOf is what a client's n-th operation, from 0, was answered; Unknown
@@ -77,17 +81,6 @@ func (r *Run) Finding(p model.Property) model.Finding {
 		}
 	}
 	return model.Finding{Property: p, Detail: "not looked at"}
-}
-
-// StepsBy is how many steps a client made.
-func (r *Run) StepsBy(client int) int {
-	n := 0
-	for _, s := range r.Steps {
-		if s.Client == client {
-			n++
-		}
-	}
-	return n
 }
 
 // Times a live run uses instead of the published ones.
@@ -144,7 +137,7 @@ func (w *World) Run(ctx context.Context, c Case) (run *Run, err error) {
 	n := w.runs.Add(1)
 	s := &stage{
 		world: w, c: c, sku: fmt.Sprintf("%s-%d", w.prefix, n), env: w.env(times(c.Placement.Kind)),
-		errs: make(chan error, len(c.Workload.Clients)), notes: make(chan string, 64),
+		errs: make(chan error, len(c.Workload.Clients)), notes: make(chan string, operations(c.Workload)),
 	}
 	defer func() {
 		s.close()
@@ -158,9 +151,18 @@ func (w *World) Run(ctx context.Context, c Case) (run *Run, err error) {
 	if err := s.perform(ctx); err != nil {
 		return &Run{Case: c, History: s.rec.History()}, err
 	}
-	run, err = s.judge(ctx)
+	run, err = s.collect(ctx)
 	run.Elapsed = time.Since(began)
 	return run, err
+}
+
+// operations counts what the clients of a workload do.
+func operations(load faults.Workload) int {
+	n := 0
+	for _, calls := range load.Clients {
+		n += len(calls)
+	}
+	return n
 }
 
 // prepare loads the stock and puts every client behind its proxies.
@@ -262,8 +264,9 @@ func (s *stage) begin(ctx context.Context, client int) {
 }
 
 // settleDown waits until the client's program ended, it stands still at the
-// placement, or its statement waits for somebody else's lock.
-func (s *stage) settleDown(ctx context.Context, client int) error {
+// placement, it came to the barrier (came is closed), or its statement waits for
+// somebody else's lock.
+func (s *stage) settleDown(ctx context.Context, client int, came <-chan struct{}) error {
 	parked := s.conductor.parked
 	if client != s.c.Placement.Client {
 		parked = nil
@@ -275,6 +278,8 @@ func (s *stage) settleDown(ctx context.Context, client int) error {
 		case <-s.done[client]:
 			return nil
 		case <-parked:
+			return nil
+		case <-came:
 			return nil
 		case <-s.conductor.blockedNow(client):
 			return nil
@@ -295,7 +300,7 @@ func (s *stage) perform(ctx context.Context) error {
 	}
 	for i := range s.procs {
 		s.begin(ctx, i)
-		if err := s.settleDown(ctx, i); err != nil {
+		if err := s.settleDown(ctx, i, nil); err != nil {
 			return err
 		}
 		// The next client arrives at once and meets what the fault left behind,
@@ -331,17 +336,13 @@ func (s *stage) perform(ctx context.Context) error {
 func (s *stage) meetThenInTurn(ctx context.Context) error {
 	for i := range s.procs {
 		s.begin(ctx, i)
-		select {
-		case <-s.conductor.came[i]:
-		case err := <-s.errs:
+		if err := s.settleDown(ctx, i, s.conductor.came[i]); err != nil {
 			return err
-		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
 	for i := range s.procs {
 		close(s.conductor.goOn[i])
-		if err := s.settleDown(ctx, i); err != nil {
+		if err := s.settleDown(ctx, i, nil); err != nil {
 			return err
 		}
 	}
@@ -410,16 +411,18 @@ func (s *stage) leasesOver(ctx context.Context) error {
 	return nil
 }
 
-// judge reads what is left at rest and evaluates every property.
-func (s *stage) judge(ctx context.Context) (*Run, error) {
+// collect reads what is left at rest. Nothing is judged before the history is
+// written; see Check.
+func (s *stage) collect(ctx context.Context) (*Run, error) {
 	run := &Run{Case: s.c, History: s.rec.History()}
 	c := s.conductor
 	c.mu.Lock()
-	run.Steps, run.Fired = c.log, c.fired || s.c.Placement.Kind == faults.None && s.c.Placement.Order == faults.InTurn
+	run.Steps = slices.Clone(c.log)
+	run.Fired = c.fired || s.c.Placement.Kind == faults.None && s.c.Placement.Order == faults.InTurn
 	failure, unwatched := c.failure, c.unwatched
 	run.Rest = model.Rest{Initial: s.c.Workload.Stock}
 	if unwatched == nil {
-		run.Rest.Lowest, run.Rest.Taken = c.lowest, c.taken
+		run.Rest.Lowest, run.Rest.Taken = c.lowest, maps.Clone(c.taken)
 	}
 	c.mu.Unlock()
 	if failure != nil {
@@ -441,20 +444,14 @@ func (s *stage) judge(ctx context.Context) (*Run, error) {
 	default:
 		run.Rest.Counter = &left
 	}
-	run.Settled = run.History
 	if auditor, ok := s.c.Entry.Scheme.(schemes.Auditor); ok {
 		orders, err := auditor.Orders(ctx, s.env, s.sku)
 		if err != nil {
 			return run, fmt.Errorf("audit the orders: %w", err)
 		}
 		run.Rest.Orders = &orders
-		run.Settled.Ops, run.Decided = model.Settle(run.History.Ops, orders, s.rec.Now())
 	}
-	for _, o := range run.Settled.Ops {
-		if o.Open {
-			run.Open++
-		}
-	}
+	run.audited = s.rec.Now()
 	// The probe has the published times: a slow machine is not a stuck sale.
 	probe := clients.Do(ctx, s.c.Entry.Scheme, s.world.env(schemes.Config{}), clients.Operation{
 		Op: model.Deduct, SKU: s.sku, Qty: 1, Request: "probe@" + s.sku, Buyer: "probe",
@@ -463,7 +460,6 @@ func (s *stage) judge(ctx context.Context) (*Run, error) {
 		return run, fmt.Errorf("probe: %w", err) // no answer of the sale's
 	}
 	run.Rest.Probe = &probe.Outcome
-	run.Findings = model.Laws(run.Settled.Ops, run.Rest)
 	return run, nil
 }
 

@@ -3,6 +3,7 @@ package live
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"stockproof/faults"
 	"stockproof/live/wire"
@@ -16,10 +17,26 @@ type Step struct {
 	N       int // the client's own count, from 1
 	Server  wire.Server
 	Command string
-	Reply   string      // empty when no reply came
-	Fault   faults.Kind // the fault placed on this step, if any
-	Counter *int64      // units; nil when it could not be read
-	Blocked bool        // the statement waited for another transaction's lock
+	Name    string        // the command without what differs from run to run
+	Reply   string        // empty when no reply came
+	Fault   faults.Kind   // the fault placed on this step, if any
+	Counter *int64        // units; nil when it could not be read
+	Blocked bool          // the statement waited for another transaction's lock
+	Request string        // id of the request it was made for
+	At      time.Duration // since the run began, when the step was over
+}
+
+// commandName is a step's command without what differs from run to run: the
+// word, for a script its name, for a statement its verb.
+func commandName(s wire.Step) string {
+	words := strings.Fields(commandText(s))
+	if len(words) > 1 && words[0] == "EVALSHA" {
+		return words[0] + " " + words[1]
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return words[0]
 }
 
 // commandText is the step as a person would say it: a script by its name

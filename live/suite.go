@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"stockproof/faults"
 	"stockproof/histories"
+	"stockproof/model"
 	"stockproof/schemes"
 )
 
@@ -23,28 +25,33 @@ func (c Case) HistoryPath() string { return filepath.Join("histories", c.Name()+
 // PicturePath is where porcupine's picture of it is written, if it is.
 func (c Case) PicturePath() string { return filepath.Join("pictures", c.Name()+".html") }
 
-// Observe counts the steps each client makes in a fault-free run in turn.
-func (w *World) Observe(ctx context.Context, e schemes.Entry, load faults.Workload, retries string) ([]int, error) {
+// Observe lists the command of each step each client makes in a fault-free run
+// in turn.
+func (w *World) Observe(ctx context.Context, e schemes.Entry, load faults.Workload, retries string) ([][]string, error) {
 	run, err := w.Run(ctx, Case{Entry: e, Workload: load, Retries: retries, Placement: faults.Placement{Kind: faults.None, Order: faults.InTurn}})
 	if err != nil {
 		return nil, fmt.Errorf("observe the steps of %s: %w", e.Scheme.Name(), err)
 	}
-	steps := make([]int, len(load.Clients))
-	for i := range steps {
-		steps[i] = run.StepsBy(i)
+	steps := make([][]string, len(load.Clients))
+	for _, s := range run.Steps {
+		steps[s.Client] = append(steps[s.Client], s.Name)
 	}
 	return steps, nil
 }
 
+// attempts is how often a run is made before the machine is called too slow.
+const attempts = 3
+
 // RunAll makes every run of a plan. Histories are written below dir before they
-// are checked, and pictures of those that are not linearizable.
+// are checked, with pictures of the first run and of those that are not
+// linearizable. An empty dir writes nothing.
 func (w *World) RunAll(ctx context.Context, e schemes.Entry, load faults.Workload, retries string, plan []faults.Placement, dir string) ([]*Run, error) {
 	runs := make([]*Run, len(plan))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for i, p := range plan {
 		group.Go(func() error {
-			run, err := w.Run(ctx, Case{Entry: e, Workload: load, Retries: retries, Placement: p})
+			run, err := w.settledRun(ctx, Case{Entry: e, Workload: load, Retries: retries, Placement: p})
 			if run != nil && dir != "" { // also a run that broke down
 				err = errors.Join(err, run.History.WriteFile(filepath.Join(dir, run.Case.HistoryPath())))
 			}
@@ -52,22 +59,76 @@ func (w *World) RunAll(ctx context.Context, e schemes.Entry, load faults.Workloa
 				return err
 			}
 			runs[i] = run
-			return run.Check(dir)
+			run.Check()
+			if dir != "" && (i == 0 || run.Checked.Finding().Broken) {
+				return run.Checked.Picture(filepath.Join(dir, run.Case.PicturePath()))
+			}
+			return nil
 		})
 	}
 	return runs, group.Wait()
 }
 
-// Check asks porcupine about the settled history, and draws below dir what is
-// illegal; with an empty dir it draws nothing.
-func (r *Run) Check(dir string) error {
-	r.Checked = histories.Check(r.Settled, checkLimit)
-	f := r.Checked.Finding()
-	r.Findings = append(r.Findings, f)
-	if dir != "" && f.Broken {
-		return r.Checked.Picture(filepath.Join(dir, r.Case.PicturePath()))
+// settledRun makes a run again when the machine stood still for so long that a
+// lease may have ended without the fault's doing. Such a run shows nothing of
+// the fault, so the last of several counts as one in which it did not fire.
+func (w *World) settledRun(ctx context.Context, c Case) (run *Run, err error) {
+	for range attempts {
+		if run, err = w.Run(ctx, c); err != nil || !run.stalled() {
+			return run, err
+		}
 	}
-	return nil
+	run.Fired = false
+	return run, nil
+}
+
+// stalled says whether, in a run with a short lease, somebody whom the fault
+// did not hit took so long that a lease may have ended meanwhile, or who comes
+// right after the fault came so late.
+func (r *Run) stalled() bool {
+	if _, leases := r.Case.Entry.Scheme.(schemes.Leaser); !leases || times(r.Case.Placement.Kind).Lease == 0 {
+		return false
+	}
+	const limit = shortLease * 2 / 3
+	type span struct{ first, last time.Duration }
+	spans := map[string]span{}
+	hit, next := "", ""
+	for _, s := range r.Steps {
+		sp, known := spans[s.Request]
+		if !known {
+			sp.first = s.At
+			if hit != "" && next == "" && s.Request != hit {
+				next = s.Request
+			}
+		}
+		sp.last = s.At
+		spans[s.Request] = sp
+		if s.Fault != "" {
+			hit = s.Request
+		}
+	}
+	for request, sp := range spans {
+		if request != hit && sp.last-sp.first > limit {
+			return true
+		}
+	}
+	return r.Case.Placement.Kind != faults.ClientPause && next != "" && spans[next].first-spans[hit].first > limit
+}
+
+// Check settles what can be settled, evaluates the laws, and asks porcupine.
+func (r *Run) Check() {
+	r.Settled = r.History
+	if r.Rest.Orders != nil {
+		r.Settled.Ops, r.Decided = model.Settle(r.History.Ops, *r.Rest.Orders, r.audited)
+	}
+	r.Open = 0
+	for _, o := range r.Settled.Ops {
+		if o.Open {
+			r.Open++
+		}
+	}
+	r.Checked = histories.Check(r.Settled, checkLimit)
+	r.Findings = append(model.Laws(r.Settled.Ops, r.Rest), r.Checked.Finding())
 }
 
 // Kinds lists the faults the live world places.

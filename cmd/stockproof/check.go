@@ -27,6 +27,9 @@ read or has a bad line, 4 porcupine did not decide in time.`,
 			if len(args) == 0 {
 				return usageError{fmt.Errorf("check needs at least one history file")}
 			}
+			if picture != "" && len(args) > 1 {
+				return usageError{fmt.Errorf("--picture draws a single history, not %d", len(args))}
+			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -58,6 +58,7 @@ func TestBadUsageAndBadInputExitWith2AndSayWhatIsWrong(t *testing.T) {
 		{"an engine that does not exist", []string{"explore", "--scheme", "lock", "--engine", "valkey"}, `--engine "valkey"`},
 		{"no list", []string{"list"}, "list needs one of"},
 		{"no history", []string{"check"}, "check needs at least one history file"},
+		{"one picture for two histories", []string{"check", "--picture", "p.html", "a", "b"}, "--picture draws a single history"},
 		{"a history that is not there", []string{"check", "nowhere.jsonl"}, "nowhere.jsonl: no such file"},
 		{"a malformed history", []string{"check", bad}, bad + `:2: "call" is missing`},
 		{"a malformed history behind a good one", []string{"check", corpus + "002_one_sold.jsonl", bad}, `:2: "call"`},

@@ -155,6 +155,13 @@ func verify(cmd *cobra.Command, o verifyOptions) error {
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "evidence: %s\n", path)
 	if broke != nil {
+		// A promise that was already seen broken weighs more than what is missing.
+		for _, c := range report.Surprises() {
+			if c.Verdict != evidence.Inconclusive {
+				fmt.Fprintf(cmd.ErrOrStderr(), "stockproof: %v\n", broke)
+				return statusError(evidence.ExitBroken)
+			}
+		}
 		return broke
 	}
 	if status := report.Exit(); status != evidence.ExitOK {
