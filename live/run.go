@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"stockproof/faults"
 	"stockproof/histories"
 	"stockproof/live/clients"
@@ -192,34 +194,45 @@ func (s *stage) prepare(ctx context.Context) error {
 		blockers = nil
 	}
 	s.conductor = newConductor(s.c.Placement, s.procs, observe, s.c.Workload.Stock, blockers)
+	var configured errgroup.Group
 	for i, proc := range s.procs {
-		setup := clients.Setup{
-			Scheme: s.c.Entry.Scheme.Name(), Client: fmt.Sprintf("%s-%s", faults.ClientName(i), s.sku),
-			Retries: s.c.Retries, Times: times(s.c.Placement.Kind),
-		}
-		counter := new(wire.Counter)
-		if s.c.Entry.Stores.Redis {
-			p, err := s.listen(wire.Redis, s.world.Servers.RedisAddr, i, counter)
-			if err != nil {
-				return err
-			}
-			setup.RedisAddr = p.Addr()
-		}
-		if s.c.Entry.Stores.SQL {
-			p, err := s.listen(wire.Postgres, s.world.Servers.PostgresAddr, i, counter)
-			if err != nil {
-				return err
-			}
-			if setup.DSN, err = s.world.dsnAt(p.Addr()); err != nil {
-				return err
-			}
-		}
-		if err := proc.Configure(ctx, setup); err != nil {
+		setup, err := s.connect(i)
+		if err != nil {
 			return err
 		}
+		configured.Go(func() error { return proc.Configure(ctx, setup) })
+	}
+	if err := configured.Wait(); err != nil {
+		return err
 	}
 	s.rec = histories.NewRecorder(s.c.Name(), s.sku, s.c.Workload.Stock)
 	return nil
+}
+
+// connect puts a client behind proxies of its own.
+func (s *stage) connect(client int) (clients.Setup, error) {
+	setup := clients.Setup{
+		Scheme: s.c.Entry.Scheme.Name(), Client: fmt.Sprintf("%s-%s", faults.ClientName(client), s.sku),
+		Retries: s.c.Retries, Times: times(s.c.Placement.Kind),
+	}
+	counter := new(wire.Counter)
+	if s.c.Entry.Stores.Redis {
+		p, err := s.listen(wire.Redis, s.world.Servers.RedisAddr, client, counter)
+		if err != nil {
+			return setup, err
+		}
+		setup.RedisAddr = p.Addr()
+	}
+	if s.c.Entry.Stores.SQL {
+		p, err := s.listen(wire.Postgres, s.world.Servers.PostgresAddr, client, counter)
+		if err != nil {
+			return setup, err
+		}
+		if setup.DSN, err = s.world.dsnAt(p.Addr()); err != nil {
+			return setup, err
+		}
+	}
+	return setup, nil
 }
 
 func (s *stage) listen(server wire.Server, upstream string, client int, counter *wire.Counter) (*wire.Proxy, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -117,6 +118,7 @@ func exploreOne(cmd *cobra.Command, o exploreOptions) error {
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
+	fewerCollections()
 	bar := spinner(cmd)
 	cfg.Progress = func(p explore.Progress) {
 		bar.Describe(fmt.Sprintf("%d states, %d transitions, %d waiting", p.States, p.Transitions, p.Waiting))
@@ -149,6 +151,11 @@ func exploreOne(cmd *cobra.Command, o exploreOptions) error {
 	}
 	return nil
 }
+
+// fewerCollections lets the heap grow to five times what is in use before it is
+// collected: a search keeps nearly all it allocates, so collecting often only
+// costs time (measured: 32 s against 28 s for the whole matrix on two cores).
+func fewerCollections() { debug.SetGCPercent(400) }
 
 // exploreError marks what the person who asked can mend: bounds that make no
 // sense, a scheme that cannot be explored or is not deterministic.

@@ -203,6 +203,7 @@ func verifyExplore(cmd *cobra.Command, o verifyOptions, s selection, report *evi
 			}
 		}
 	}
+	fewerCollections()
 	bounds := evidence.DefaultExploreBounds()
 	bounds.Clients, bounds.MaxFaults, bounds.Engine = o.clients, o.maxFaults, o.engine
 	lab := explore.NewLab()

@@ -66,6 +66,22 @@ func (s *session) configure(setup Setup) error {
 		return err
 	}
 	s.scheme, s.env = entry.Scheme, env
+	return warm(env)
+}
+
+// warm opens a connection to each server, as a process that has been serving
+// for a while has one. Its pings are no steps.
+func warm(env schemes.Env) error {
+	if env.Redis != nil {
+		if err := env.Redis.Ping(context.Background()).Err(); err != nil {
+			return fmt.Errorf("reach redis: %w", err)
+		}
+	}
+	if env.DB != nil {
+		if err := env.DB.PingContext(context.Background()); err != nil {
+			return fmt.Errorf("reach postgres: %w", err)
+		}
+	}
 	return nil
 }
 
