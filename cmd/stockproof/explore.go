@@ -44,7 +44,7 @@ and show the shortest execution that breaks each property. Needs no server.
 Exit status: 0 every property holds, 1 one is broken, 2 bad usage,
 4 the search did not end (time, memory).`,
 		Example: "  stockproof explore --scheme lock --clients 3 --faults 1",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return exploreOne(cmd, o) },
 	}
 	f := cmd.Flags()

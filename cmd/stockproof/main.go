@@ -42,12 +42,13 @@ func (e usageError) Unwrap() error { return e.error }
 // run is main without the process around it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := &cobra.Command{
-		Use:           "stockproof",
-		Short:         "Prove what flash-sale stock-deduction schemes really do",
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Use:                        "stockproof",
+		Short:                      "Prove what flash-sale stock-deduction schemes really do",
+		SilenceErrors:              true,
+		SilenceUsage:               true,
+		SuggestionsMinimumDistance: 2,
 		// Without an argument the help is the answer, with a wrong one it is not.
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetArgs(args)
@@ -84,17 +85,21 @@ func status(err error, stderr io.Writer) int {
 		return evidence.ExitNoBackend
 	case errors.As(err, &usage), errors.As(err, &scheme), errors.As(err, &kind), errors.As(err, &workload), errors.As(err, &value):
 		return evidence.ExitUsage
-	case isCobraUsage(err):
-		return evidence.ExitUsage
 	}
 	// A run that broke down says nothing about the scheme.
 	return evidence.ExitInconclusive
 }
 
-// isCobraUsage recognises cobra's own complaint about an unknown command, which
-// has no type.
-func isCobraUsage(err error) bool {
-	return errors.Unwrap(err) == nil && strings.HasPrefix(fmt.Sprint(err), "unknown command")
+// noArguments is cobra.NoArgs with an error that is known as bad usage.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("unknown command %q; %s --help shows what there is", args[0], cmd.CommandPath())
+	if close := cmd.SuggestionsFor(args[0]); len(close) > 0 {
+		err = fmt.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(close, " or "))
+	}
+	return usageError{err}
 }
 
 // oneOf is a usage error unless value is among the allowed.

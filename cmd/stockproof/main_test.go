@@ -39,6 +39,8 @@ func TestBadUsageAndBadInputExitWith2AndSayWhatIsWrong(t *testing.T) {
 		want string
 	}{
 		{"an unknown command", []string{"prove"}, `unknown command "prove"`},
+		{"a misspelt command", []string{"verfy"}, "did you mean verify?"},
+		{"an argument too many", []string{"verify", "lock"}, `unknown command "lock"`},
 		{"an unknown flag", []string{"verify", "--speed", "9"}, "unknown flag: --speed"},
 		{"a value that is no duration", []string{"check", "--timeout", "soon", "x"}, "invalid argument"},
 		{"an unknown scheme", []string{"verify", "--scheme", "magic"}, `unknown scheme "magic"; there are db-version, hincrby`},

@@ -38,7 +38,7 @@ and needs no server. The live world runs every placement on real servers.
 
 Exit status: 0 every verdict is as the scheme declares it, 1 one is not,
 2 bad usage, 3 no backend for live runs, 4 a verdict is inconclusive.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return verify(cmd, o) },
 	}
 	f := cmd.Flags()
