@@ -50,7 +50,7 @@ func (b *Bounds) AddLive(backend servers.Backend, v servers.Versions, loads []fa
 	b.Assumptions = append(b.Assumptions,
 		"live: clients arrive one after another; with fault none also one preemption after every step of every client but its last, and all clients behind a barrier after their first step",
 		"live: one fault a run, at every step of every client of a fault-free run in turn; steps that only a contended run makes are not places",
-		"live: leases scaled to 300 ms and patience to 100 ms where a fault has to meet them; published leases elsewhere",
+		"live: leases scaled to 300 ms (1 s with SQL inside) and patience to 100 ms where a fault has to meet them; published leases elsewhere",
 		"live: holds rests on the runs made, not on a proof",
 	)
 }

@@ -91,6 +91,8 @@ const (
 	// itself may outlast it, so it is only used where a fault leaves a lock
 	// behind or must outlast it.
 	shortLease = 300 * time.Millisecond
+	// shortLeaseSQL is the same for a scheme that commits to disk inside it.
+	shortLeaseSQL = 1 * time.Second
 	// lockPatience is how long a client waits for a lock: shorter than
 	// shortLease, so that a client that meets a dead holder's lock gives up.
 	lockPatience = 100 * time.Millisecond
@@ -101,13 +103,15 @@ const (
 	checkLimit = 10 * time.Second
 )
 
-// times of a run. A run without a fault, or with a pause that must stay
+// times of the case's run. A run without a fault, or with a pause that must stay
 // shorter than the lease, keeps the published lease of 10 s and more: on a
 // busy machine nothing else keeps a lease from ending by itself.
-func times(kind faults.Kind) schemes.Config {
+func (c Case) times() schemes.Config {
 	t := schemes.Config{Wait: lockPatience, Retry: lockRetry}
-	switch kind {
-	case faults.None, faults.ClientPauseShort:
+	switch {
+	case c.Placement.Kind == faults.None, c.Placement.Kind == faults.ClientPauseShort:
+	case c.Entry.Stores.SQL:
+		t.Lease = shortLeaseSQL
 	default:
 		t.Lease = shortLease
 	}
@@ -138,7 +142,7 @@ func (w *World) Run(ctx context.Context, c Case) (run *Run, err error) {
 	defer cancel()
 	n := w.runs.Add(1)
 	s := &stage{
-		world: w, c: c, sku: fmt.Sprintf("%s-%d", w.prefix, n), env: w.env(times(c.Placement.Kind)),
+		world: w, c: c, sku: fmt.Sprintf("%s-%d", w.prefix, n), env: w.env(c.times()),
 		errs: make(chan error, len(c.Workload.Clients)), notes: make(chan string, operations(c.Workload)),
 	}
 	defer func() {
@@ -213,7 +217,7 @@ func (s *stage) prepare(ctx context.Context) error {
 func (s *stage) connect(client int) (clients.Setup, error) {
 	setup := clients.Setup{
 		Scheme: s.c.Entry.Scheme.Name(), Client: fmt.Sprintf("%s-%s", faults.ClientName(client), s.sku),
-		Retries: s.c.Retries, Times: times(s.c.Placement.Kind),
+		Retries: s.c.Retries, Times: s.c.times(),
 	}
 	counter := new(wire.Counter)
 	if s.c.Entry.Stores.Redis {

@@ -86,10 +86,10 @@ func (w *World) settledRun(ctx context.Context, c Case) (run *Run, err error) {
 // did not hit took so long that a lease may have ended meanwhile, or who comes
 // right after the fault came so late.
 func (r *Run) stalled() bool {
-	if _, leases := r.Case.Entry.Scheme.(schemes.Leaser); !leases || times(r.Case.Placement.Kind).Lease == 0 {
+	limit := r.Case.times().Lease * 2 / 3
+	if _, leases := r.Case.Entry.Scheme.(schemes.Leaser); !leases || limit == 0 {
 		return false
 	}
-	const limit = shortLease * 2 / 3
 	type span struct{ first, last time.Duration }
 	spans := map[string]span{}
 	hit, next := "", ""
