@@ -40,7 +40,7 @@ func (w *World) Observe(ctx context.Context, e schemes.Entry, load faults.Worklo
 }
 
 // attempts is how often a run is made before the machine is called too slow.
-const attempts = 3
+const attempts = 5
 
 // RunAll makes every run of a plan. Histories are written below dir before they
 // are checked, with pictures of the first run and of those that are not
