@@ -216,9 +216,9 @@ func TestLuaLockReportsACompletedSaleAsAnErrorWhenTheLeaseEndedBeforeTheUnlock(t
 	require.Equal(t, 1, run.Decided, "which settles it")
 }
 
-// In the mixed workload; TestLive has the others.
+// In the unit workload; TestLive has the others.
 func TestDBVersionIsNeverOversold(t *testing.T) {
-	everyPlacement(t, "db-version", []string{"mixed"}, func(t *testing.T, run *live.Run) {
+	everyPlacement(t, "db-version", []string{"unit"}, func(t *testing.T, run *live.Run) {
 		requireHeld(t, run, model.Oversell, model.NegativeTransient, model.LostUnits, model.OrderMismatch, model.NonLinearizable)
 	})
 }
