@@ -41,7 +41,7 @@ func everyPlacement(t *testing.T, scheme string, loads []string, judge func(t *t
 		for _, retries := range live.RetriesFor(entry(t, scheme)) {
 			steps, err := world.Observe(t.Context(), entry(t, scheme), load, retries)
 			require.NoError(t, err)
-			for _, kind := range live.Kinds() {
+			for _, kind := range live.KindsFor(entry(t, scheme)) {
 				runs, err := world.RunAll(t.Context(), entry(t, scheme), load, retries, faults.Plan(kind, steps), "")
 				require.NoError(t, err)
 				for _, run := range runs {

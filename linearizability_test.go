@@ -21,7 +21,7 @@ import (
 func TestExplore(t *testing.T) {
 	lab := explore.NewLab()
 	t.Cleanup(func() { require.NoError(t, lab.Close()) })
-	everyCell(t, evidence.ExploreKinds(), func(schemes.Entry) []string { return live.Retries() }, func(t *testing.T, e schemes.Entry, kind faults.Kind, load faults.Workload, retries string) {
+	everyCell(t, func(schemes.Entry) []faults.Kind { return evidence.ExploreKinds() }, func(schemes.Entry) []string { return live.Retries() }, func(t *testing.T, e schemes.Entry, kind faults.Kind, load faults.Workload, retries string) {
 		group := evidence.ExploreGroup{Entry: e, Fault: kind, Workload: load, Retries: retries}
 		cells, err := evidence.FromExplore(t.Context(), lab, []evidence.ExploreGroup{group}, evidence.DefaultExploreBounds(), "", nil)
 		require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestExplore(t *testing.T) {
 // each verdict with the declared one in the same way.
 func TestLive(t *testing.T) {
 	world := liveWorld(t)
-	everyCell(t, live.Kinds(), live.RetriesFor, func(t *testing.T, e schemes.Entry, kind faults.Kind, load faults.Workload, retries string) {
+	everyCell(t, live.KindsFor, live.RetriesFor, func(t *testing.T, e schemes.Entry, kind faults.Kind, load faults.Workload, retries string) {
 		steps, err := world.Observe(t.Context(), e, load, retries)
 		require.NoError(t, err)
 		plan := faults.Plan(kind, steps)
@@ -44,10 +44,10 @@ func TestLive(t *testing.T) {
 }
 
 // everyCell makes a subtest scheme/fault/workload/retries of each combination.
-func everyCell(t *testing.T, kinds []faults.Kind, retriesFor func(schemes.Entry) []string, verify func(*testing.T, schemes.Entry, faults.Kind, faults.Workload, string)) {
+func everyCell(t *testing.T, kindsFor func(schemes.Entry) []faults.Kind, retriesFor func(schemes.Entry) []string, verify func(*testing.T, schemes.Entry, faults.Kind, faults.Workload, string)) {
 	for _, e := range schemes.All() {
 		t.Run(e.Scheme.Name(), func(t *testing.T) {
-			for _, kind := range kinds {
+			for _, kind := range kindsFor(e) {
 				t.Run(string(kind), func(t *testing.T) {
 					for _, load := range faults.Workloads() {
 						t.Run(load.Name, func(t *testing.T) {

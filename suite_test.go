@@ -3,6 +3,7 @@ package stockproof_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -34,6 +35,16 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(m *testing.M) int {
+	// Most of a live run is waiting, for a lease or for the other runs' turn; how
+	// many really go on at once is the world's to say.
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
+	if !asked {
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			panic(err) // the testing package has had this flag since Go 1.1
+		}
+	}
 	if os.Getenv(servers.EnvLive) == "off" {
 		fmt.Fprintln(os.Stderr, "live tests are left out: "+servers.EnvLive+"=off")
 	}

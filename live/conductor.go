@@ -126,10 +126,14 @@ func (c *conductor) Request(ctx context.Context, s wire.Step) wire.RequestAction
 	return wire.Forward
 }
 
+// askBlockedEvery is how often PostgreSQL is asked whether a statement waits for
+// a lock: most statements are over before the first time.
+const askBlockedEvery = 8 * time.Millisecond
+
 // watchBlocked gives the turn away when PostgreSQL says that the statement
 // waits for a lock, because only another client's step can end that.
 func (c *conductor) watchBlocked(f *flight) {
-	ticker := time.NewTicker(2 * time.Millisecond)
+	ticker := time.NewTicker(askBlockedEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -139,7 +143,7 @@ func (c *conductor) watchBlocked(f *flight) {
 		}
 		var waits bool
 		err := c.blockers.QueryRow(
-			`SELECT count(*) > 0 FROM pg_stat_activity WHERE pid = $1 AND wait_event IN ('transactionid', 'tuple')`,
+			`SELECT count(*) > 0 FROM pg_stat_get_activity($1) WHERE wait_event IN ('transactionid', 'tuple')`,
 			f.step.BackendPID).Scan(&waits)
 		if err != nil {
 			c.fail(fmt.Errorf("ask who waits: %w", err))

@@ -137,6 +137,10 @@ type stage struct {
 // a fault could not be applied, the time was over. What was recorded until then
 // comes with it.
 func (w *World) Run(ctx context.Context, c Case) (run *Run, err error) {
+	if err := w.turns.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("run %s: %w", c.Name(), context.Cause(ctx))
+	}
+	defer w.turns.Release(1)
 	began := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, runLimit, fmt.Errorf("run %s: not done after %s", c.Name(), runLimit))
 	defer cancel()
@@ -418,14 +422,26 @@ func (s *stage) leasesOver(ctx context.Context) error {
 			if left == -1 {
 				return fmt.Errorf("lease of %s: it never ends", key)
 			}
-			select {
-			case <-time.After(max(left, time.Millisecond)):
-			case <-ctx.Done():
-				return context.Cause(ctx)
+			if err := s.sleep(ctx, max(left, time.Millisecond)); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// sleep lets time pass and another run take its turn meanwhile.
+func (s *stage) sleep(ctx context.Context, d time.Duration) error {
+	s.world.turns.Release(1)
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+	// Also when the time is over: the end of the run gives the turn back.
+	if err := s.world.turns.Acquire(context.WithoutCancel(ctx), 1); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
 }
 
 // collect reads what is left at rest. Nothing is judged before the history is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,9 +16,14 @@ import (
 	"stockproof/schemes"
 )
 
-// atOnce is how many runs of a group go on at the same time. Most of a run with
-// a lock is waiting for its lease.
-const atOnce = 6
+// atOnce is how many runs of a world go on at the same time, not counting those
+// that wait for a lease to end: more would only stand in each other's way, and a
+// client that is slow looks like one that was stopped.
+const atOnce = 8
+
+// waiting is how many runs of a group there are at the same time, those that wait
+// for a lease included.
+const waiting = 24
 
 // HistoryPath is where the history of a run is written, below the output folder.
 func (c Case) HistoryPath() string { return filepath.Join("histories", c.Name()+".jsonl") }
@@ -48,7 +54,7 @@ const attempts = 5
 func (w *World) RunAll(ctx context.Context, e schemes.Entry, load faults.Workload, retries string, plan []faults.Placement, dir string) ([]*Run, error) {
 	runs := make([]*Run, len(plan))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	group.SetLimit(waiting)
 	for i, p := range plan {
 		group.Go(func() error {
 			run, err := w.settledRun(ctx, Case{Entry: e, Workload: load, Retries: retries, Placement: p})
@@ -140,6 +146,15 @@ func Kinds() []faults.Kind {
 		}
 	}
 	return kinds
+}
+
+// KindsFor is Kinds for one scheme: where nothing is leased, no pause is shorter
+// or longer than a lease, and one kind of pause is enough.
+func KindsFor(e schemes.Entry) []faults.Kind {
+	if _, leases := e.Scheme.(schemes.Leaser); leases {
+		return Kinds()
+	}
+	return slices.DeleteFunc(Kinds(), func(k faults.Kind) bool { return k == faults.ClientPauseShort })
 }
 
 // Retries lists the retry settings of go-redis a scheme is judged with.

@@ -11,6 +11,8 @@ import (
 	"os"
 	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
+
 	"stockproof/live/clients"
 	"stockproof/live/servers"
 	"stockproof/schemes"
@@ -22,14 +24,16 @@ type World struct {
 	Servers *servers.Set
 
 	pool   *clients.Pool
-	direct schemes.Env // past the proxies: load, observe, audit, probe
+	turns  *semaphore.Weighted // a run has one except while it waits for a lease
+	direct schemes.Env         // past the proxies: load, observe, audit, probe
 	runs   atomic.Int64
 	prefix string
 }
 
 // readyClients is how many idle client processes are kept: as many as the runs
-// that go on at once need, so that only a killed one has to be replaced.
-const readyClients = 3 * atOnce
+// that go on at once and those that wait for a lease need, so that only a killed one
+// has to be replaced.
+const readyClients = 3 * (atOnce + waiting)
 
 // Open starts the servers of a backend and a few client processes.
 func Open(ctx context.Context, backend servers.Backend) (*World, error) {
@@ -37,13 +41,15 @@ func Open(ctx context.Context, backend servers.Backend) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Servers: set, prefix: fmt.Sprintf("%x", os.Getpid())}
+	w := &World{Servers: set, turns: semaphore.NewWeighted(atOnce), prefix: fmt.Sprintf("%x", os.Getpid())}
 	w.direct, err = clients.Connect(clients.Setup{
 		Client: "stockproof-observer", RedisAddr: set.RedisAddr, DSN: set.PostgresDSN(""), Retries: "off",
 	})
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
+	// Every run observes after each step; a login costs more than a look.
+	w.direct.DB.SetMaxIdleConns(3 * atOnce)
 	if _, err := w.direct.DB.ExecContext(ctx, schemes.Schema()); err != nil {
 		return nil, errors.Join(fmt.Errorf("create tables: %w", err), w.Close())
 	}

@@ -111,6 +111,9 @@ func (o verifyOptions) selection() (s selection, err error) {
 			}
 			s.kinds = append(s.kinds, k)
 		}
+		if o.world == "live" && !slices.ContainsFunc(s.entries, func(e schemes.Entry) bool { return len(within(s.kinds, live.KindsFor(e))) > 0 }) {
+			return s, usageError{errors.New("--fault client-pause-short: none of these schemes has a lease; client-pause says the same of them")}
+		}
 	}
 	if len(o.loads) > 0 {
 		s.loads = nil
@@ -248,7 +251,9 @@ func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *eviden
 					_ = bar.Add(len(s.kinds))
 					continue
 				}
-				if err := verifyGroup(ctx, world, e, load, retries, s.kinds, o.out, bar, report); err != nil {
+				kinds := within(s.kinds, live.KindsFor(e))
+				_ = bar.Add(len(s.kinds) - len(kinds))
+				if err := verifyGroup(ctx, world, e, load, retries, kinds, o.out, bar, report); err != nil {
 					return err
 				}
 			}

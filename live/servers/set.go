@@ -197,6 +197,9 @@ func (s *Set) runPostgres(ctx context.Context) error {
 		s.Versions.Postgres, err = checkPostgres(ctx, s.PostgresDSN(""))
 		return err
 	})
+	if err == nil {
+		err = cheapenLogin(ctx, s.PostgresDSN(""), s.Password)
+	}
 	if err != nil {
 		return fmt.Errorf("run postgres: %w", err)
 	}
