@@ -3,6 +3,7 @@
 package stockproof_test
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,8 +38,13 @@ func TestLive(t *testing.T) {
 		steps, err := world.Observe(t.Context(), e, load, retries)
 		require.NoError(t, err)
 		plan := faults.Plan(kind, steps)
-		runs, err := world.RunAll(t.Context(), e, load, retries, plan, t.TempDir())
+		dir := t.TempDir()
+		runs, err := world.RunAll(t.Context(), e, load, retries, plan, dir)
 		require.NoError(t, err)
+		for _, run := range runs {
+			require.FileExists(t, filepath.Join(dir, run.Case.HistoryPath()))
+			require.FileExists(t, filepath.Join(dir, run.Case.PicturePath()))
+		}
 		requireAsDeclared(t, evidence.FromLive(e, kind, load, retries, len(plan), runs))
 	})
 }

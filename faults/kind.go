@@ -38,7 +38,7 @@ var kinds = []Info{
 	{None, "nothing goes wrong; only the order of steps varies", true, true},
 	{ClientCrash, "the client process is killed after a step", true, true},
 	{ClientPause, "all goroutines of the client stop after a step, for longer than any lease", true, true},
-	{ClientPauseShort, "all goroutines of the client stop after a step, for less than a lease", false, true},
+	{ClientPauseShort, "all goroutines of the client stop after a step, for less than its lease (schemes that have one)", false, true},
 	{RequestLost, "the connection breaks before the server sees the step", true, true},
 	{ReplyLost, "the server executes the step, the connection breaks before the client sees the reply", true, true},
 	{RequestDelayed, "the client sees an error, the server executes the step at any later moment", true, false},

@@ -28,7 +28,7 @@ const waiting = 24
 // HistoryPath is where the history of a run is written, below the output folder.
 func (c Case) HistoryPath() string { return filepath.Join("histories", c.Name()+".jsonl") }
 
-// PicturePath is where porcupine's picture of it is written, if it is.
+// PicturePath is where porcupine's picture of it is written, about 32 kB.
 func (c Case) PicturePath() string { return filepath.Join("pictures", c.Name()+".html") }
 
 // Observe lists the command of each step each client makes in a fault-free run
@@ -49,8 +49,7 @@ func (w *World) Observe(ctx context.Context, e schemes.Entry, load faults.Worklo
 const attempts = 5
 
 // RunAll makes every run of a plan. Histories are written below dir before they
-// are checked, with pictures of the first run and of those that are not
-// linearizable. An empty dir writes nothing.
+// are checked, and porcupine's picture of each after. An empty dir writes nothing.
 func (w *World) RunAll(ctx context.Context, e schemes.Entry, load faults.Workload, retries string, plan []faults.Placement, dir string) ([]*Run, error) {
 	runs := make([]*Run, len(plan))
 	group, ctx := errgroup.WithContext(ctx)
@@ -66,7 +65,7 @@ func (w *World) RunAll(ctx context.Context, e schemes.Entry, load faults.Workloa
 			}
 			runs[i] = run
 			run.Check()
-			if dir != "" && (i == 0 || run.Checked.Finding().Broken) {
+			if dir != "" {
 				return run.Checked.Picture(filepath.Join(dir, run.Case.PicturePath()))
 			}
 			return nil
