@@ -3,6 +3,7 @@ package stockproof_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,7 +13,6 @@ import (
 	"stockproof/evidence"
 	"stockproof/explore"
 	"stockproof/faults"
-	"stockproof/live"
 	"stockproof/model"
 	"stockproof/schemes"
 )
@@ -35,9 +35,13 @@ func shellBlocks(t *testing.T, path string) []string {
 // TestEveryCommandTheREADMEShowsWorks runs what the README shows. make test is
 // what runs this test; that make knows it is all that can be asked here.
 func TestEveryCommandTheREADMEShowsWorks(t *testing.T) {
-	bin := t.TempDir() + "/stockproof"
-	out, err := exec.Command("go", "build", "-o", bin, "./cmd/stockproof").CombinedOutput()
-	require.NoError(t, err, string(out))
+	build := func(args ...string) string {
+		bin := filepath.Join(t.TempDir(), "stockproof")
+		out, err := exec.Command("go", append(append([]string{"build"}, args...), "-o", bin, "./cmd/stockproof")...).CombinedOutput()
+		require.NoError(t, err, string(out))
+		return bin
+	}
+	bin := build()
 	lines := shellBlocks(t, "README.md")
 	require.Greater(t, len(lines), 5)
 	for _, line := range lines {
@@ -47,8 +51,8 @@ func TestEveryCommandTheREADMEShowsWorks(t *testing.T) {
 			switch {
 			case line == "make test":
 				words = []string{"make", "--dry-run", "test"}
-			case strings.HasPrefix(line, "go run ./cmd/stockproof "):
-				words = append([]string{bin}, words[3:]...)
+			case strings.HasPrefix(line, "go run -tags nolive ./cmd/stockproof "):
+				words = append([]string{build("-tags", "nolive")}, words[5:]...)
 			case words[0] == "stockproof":
 				words[0] = bin
 			default:
@@ -85,7 +89,7 @@ func TestTheREADMEShowsWhatTheFirstCommandFinds(t *testing.T) {
 	var groups []evidence.ExploreGroup
 	for _, e := range schemes.All() {
 		for _, kind := range evidence.ExploreKinds() {
-			for _, retries := range live.Retries() {
+			for _, retries := range faults.Retries() {
 				groups = append(groups, evidence.ExploreGroup{Entry: e, Fault: kind, Workload: workload(t, "unit"), Retries: retries})
 			}
 		}

@@ -1,10 +1,5 @@
 package evidence
 
-import (
-	"stockproof/faults"
-	"stockproof/live/servers"
-)
-
 // Bounds says what the verdicts rest on.
 type Bounds struct {
 	Worlds      []string     `json:"worlds"`
@@ -34,23 +29,5 @@ func (b *Bounds) AddExplore(e ExploreBounds) {
 		"explore: a command takes no time; time passes only when no live client can run, so without a pause a command is much faster than any lease",
 		"explore: lease 300 ms, patience 100 ms, retry 100 ms; go-redis retries without its random backoff",
 		"explore: Redis executes commands one at a time; PostgreSQL is the documented SQL subset at READ COMMITTED",
-	)
-}
-
-// AddLive says what verdicts of the live world rest on.
-func (b *Bounds) AddLive(backend servers.Backend, v servers.Versions, loads []faults.Workload) {
-	b.Worlds = append(b.Worlds, "live")
-	b.Live = &worldBounds{MaxFaults: 1, Backend: string(backend), Versions: []string{
-		"redis " + v.Redis + " (" + v.RedisFrom + ")", "postgresql " + v.Postgres + " (" + v.PostgresFrom + ")",
-	}}
-	for _, w := range loads {
-		b.Live.Clients = max(b.Live.Clients, len(w.Clients))
-		b.Live.Stock = append(b.Live.Stock, w.Stock)
-	}
-	b.Assumptions = append(b.Assumptions,
-		"live: clients arrive one after another; with fault none also one preemption after every step of every client but its last, and all clients behind a barrier after their first step",
-		"live: one fault a run, at every step of every client of a fault-free run in turn; steps that only a contended run makes are not places",
-		"live: leases scaled to 300 ms (1 s with SQL inside) and patience to 100 ms where a fault has to meet them; published leases elsewhere",
-		"live: holds rests on the runs made, not on a proof",
 	)
 }

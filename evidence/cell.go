@@ -145,3 +145,11 @@ func Sort(cells []Cell) {
 			cmp.Compare(prop[a.Property], prop[b.Property]))
 	})
 }
+
+// worse says whether amount a is further from zero than b.
+func worse(a, b int64) bool { return max(a, -a) > max(b, -b) }
+
+func writesOrders(e schemes.Entry) bool {
+	_, ok := e.Scheme.(schemes.Auditor)
+	return ok
+}

@@ -1,3 +1,5 @@
+//go:build !nolive
+
 package evidence
 
 import (
@@ -5,6 +7,7 @@ import (
 
 	"stockproof/faults"
 	"stockproof/live"
+	"stockproof/live/servers"
 	"stockproof/model"
 	"stockproof/schemes"
 )
@@ -70,10 +73,20 @@ func (c *Cell) judge(e schemes.Entry, runs []*live.Run) {
 	}
 }
 
-// worse says whether amount a is further from zero than b.
-func worse(a, b int64) bool { return max(a, -a) > max(b, -b) }
-
-func writesOrders(e schemes.Entry) bool {
-	_, ok := e.Scheme.(schemes.Auditor)
-	return ok
+// AddLive says what verdicts of the live world rest on.
+func (b *Bounds) AddLive(backend servers.Backend, v servers.Versions, loads []faults.Workload) {
+	b.Worlds = append(b.Worlds, "live")
+	b.Live = &worldBounds{MaxFaults: 1, Backend: string(backend), Versions: []string{
+		"redis " + v.Redis + " (" + v.RedisFrom + ")", "postgresql " + v.Postgres + " (" + v.PostgresFrom + ")",
+	}}
+	for _, w := range loads {
+		b.Live.Clients = max(b.Live.Clients, len(w.Clients))
+		b.Live.Stock = append(b.Live.Stock, w.Stock)
+	}
+	b.Assumptions = append(b.Assumptions,
+		"live: clients arrive one after another; with fault none also one preemption after every step of every client but its last, and all clients behind a barrier after their first step",
+		"live: one fault a run, at every step of every client of a fault-free run in turn; steps that only a contended run makes are not places",
+		"live: leases scaled to 300 ms (1 s with SQL inside) and patience to 100 ms where a fault has to meet them; published leases elsewhere",
+		"live: holds rests on the runs made, not on a proof",
+	)
 }

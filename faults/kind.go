@@ -4,6 +4,7 @@ package faults
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -50,6 +51,11 @@ var kinds = []Info{
 
 // Kinds lists every kind.
 func Kinds() []Info { return append([]Info(nil), kinds...) }
+
+// PlacedLive says whether the live world places a kind.
+func PlacedLive(kind Kind) bool {
+	return slices.ContainsFunc(kinds, func(k Info) bool { return k.ID == kind && k.Live })
+}
 
 // UnknownKindError names a fault that does not exist and those that do.
 type UnknownKindError struct{ Name string }

@@ -84,3 +84,7 @@ func ClientName(i int) string {
 
 // RequestID is the request id of the op-th operation of a client: a.1, b.1, …
 func RequestID(client, op int) string { return fmt.Sprintf("%s.%d", ClientName(client), op+1) }
+
+// Retries lists the retry settings of go-redis a scheme is judged with: "off", and
+// "default", three more attempts.
+func Retries() []string { return []string{"off", "default"} }

@@ -156,14 +156,11 @@ func KindsFor(e schemes.Entry) []faults.Kind {
 	return slices.DeleteFunc(Kinds(), func(k faults.Kind) bool { return k == faults.ClientPauseShort })
 }
 
-// Retries lists the retry settings of go-redis a scheme is judged with.
-func Retries() []string { return []string{"off", "default"} }
-
-// RetriesFor is Retries for a live run of a scheme: one that does not use
+// RetriesFor is faults.Retries for a live run of a scheme: one that does not use
 // go-redis would only be run twice.
 func RetriesFor(e schemes.Entry) []string {
 	if !e.Stores.Redis {
-		return Retries()[:1]
+		return faults.Retries()[:1]
 	}
-	return Retries()
+	return faults.Retries()
 }

@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"stockproof/evidence"
 	"stockproof/explore"
@@ -119,13 +116,13 @@ func exploreOne(cmd *cobra.Command, o exploreOptions) error {
 		defer cancel()
 	}
 	fewerCollections()
-	bar := spinner(cmd)
+	bar := newBar(cmd, 0)
 	cfg.Progress = func(p explore.Progress) {
 		bar.Describe(fmt.Sprintf("%d states, %d transitions, %d waiting", p.States, p.Transitions, p.Waiting))
-		_ = bar.Add(1) // only the picture of progress could fail
+		bar.Add(1)
 	}
 	r, err := explore.Run(ctx, cfg)
-	_ = bar.Finish()
+	bar.Close()
 	if err != nil {
 		return exploreError(err)
 	}
@@ -247,12 +244,4 @@ func exploreJSON(w io.Writer, cfg explore.Config, r *explore.Result) error {
 	enc.SetIndent("", " ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(out)
-}
-
-// spinner shows progress of unknown length on a terminal, else nothing.
-func spinner(cmd *cobra.Command) *progressbar.ProgressBar {
-	f, ok := cmd.ErrOrStderr().(*os.File)
-	visible := ok && term.IsTerminal(int(f.Fd()))
-	return progressbar.NewOptions(-1, progressbar.OptionSetWriter(cmd.ErrOrStderr()),
-		progressbar.OptionSetVisibility(visible), progressbar.OptionClearOnFinish())
 }

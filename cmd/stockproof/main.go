@@ -15,13 +15,11 @@ import (
 
 	"stockproof/evidence"
 	"stockproof/faults"
-	"stockproof/live/role"
-	"stockproof/live/servers"
 	"stockproof/schemes"
 )
 
 func main() {
-	role.RunIfAsked()
+	playRole()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
@@ -77,13 +75,11 @@ func status(err error, stderr io.Writer) int {
 		scheme   *schemes.UnknownSchemeError
 		kind     *faults.UnknownKindError
 		workload *faults.UnknownWorkloadError
-		value    *servers.BadValueError
-		backend  *servers.NoBackendError
 	)
-	switch {
-	case errors.As(err, &backend), errors.Is(err, servers.ErrLiveOff):
-		return evidence.ExitNoBackend
-	case errors.As(err, &usage), errors.As(err, &scheme), errors.As(err, &kind), errors.As(err, &workload), errors.As(err, &value):
+	if s, known := liveStatus(err); known {
+		return s
+	}
+	if errors.As(err, &usage) || errors.As(err, &scheme) || errors.As(err, &kind) || errors.As(err, &workload) {
 		return evidence.ExitUsage
 	}
 	// A run that broke down says nothing about the scheme.

@@ -1,21 +1,15 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"stockproof/evidence"
 	"stockproof/explore"
 	"stockproof/faults"
-	"stockproof/live"
-	"stockproof/live/servers"
 	"stockproof/schemes"
 )
 
@@ -51,7 +45,7 @@ Exit status: 0 every verdict is as the scheme declares it, 1 one is not,
 	f.StringSliceVar(&o.schemes, "scheme", nil, "only these schemes (default: all)")
 	f.StringSliceVar(&o.faults, "fault", nil, "only these faults (default: all)")
 	f.StringSliceVar(&o.loads, "workload", nil, "only these workloads (default: all)")
-	f.StringSliceVar(&o.allRetries, "retries", live.Retries(), "retry settings of go-redis: off, default")
+	f.StringSliceVar(&o.allRetries, "retries", faults.Retries(), "retry settings of go-redis: off, default")
 	return cmd
 }
 
@@ -77,7 +71,7 @@ func (o verifyOptions) selection() (s selection, err error) {
 		return s, usageError{errors.New("--clients and --faults are at least 1")}
 	}
 	for _, r := range o.allRetries {
-		if err := oneOf("retries", r, live.Retries()...); err != nil {
+		if err := oneOf("retries", r, faults.Retries()...); err != nil {
 			return s, err
 		}
 	}
@@ -104,14 +98,14 @@ func (o verifyOptions) selection() (s selection, err error) {
 				return s, err
 			}
 			placed := o.world != "live" && slices.Contains(evidence.ExploreKinds(), k) ||
-				o.world != "explore" && slices.Contains(live.Kinds(), k)
+				o.world != "explore" && faults.PlacedLive(k)
 			if !placed {
 				// Leaving out what was asked for would look like a verdict about it.
 				return s, usageError{fmt.Errorf("--fault %s: --world %s does not place it; stockproof list faults shows who does", k, o.world)}
 			}
 			s.kinds = append(s.kinds, k)
 		}
-		if o.world == "live" && !slices.ContainsFunc(s.entries, func(e schemes.Entry) bool { return len(within(s.kinds, live.KindsFor(e))) > 0 }) {
+		if o.world == "live" && !slices.ContainsFunc(s.entries, func(e schemes.Entry) bool { return len(liveKinds(e, s.kinds)) > 0 }) {
 			return s, usageError{errors.New("--fault client-pause-short: none of these schemes has a lease; client-pause says the same of them")}
 		}
 	}
@@ -215,77 +209,13 @@ func verifyExplore(cmd *cobra.Command, o verifyOptions, s selection, report *evi
 			err = closeErr
 		}
 	}()
-	bar := progress(cmd, len(groups))
+	bar := newBar(cmd, len(groups))
+	defer bar.Close()
 	cells, err := evidence.FromExplore(cmd.Context(), lab, groups, bounds, o.out, func(g evidence.ExploreGroup, _ []evidence.Cell) {
 		bar.Describe("explore " + g.Name())
-		_ = bar.Add(1) // only the picture of progress could fail
+		bar.Add(1)
 	})
 	report.Cells = append(report.Cells, cells...)
 	report.Bounds.AddExplore(bounds)
 	return exploreError(err)
-}
-
-func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *evidence.Report) (err error) {
-	ctx := cmd.Context()
-	choice, err := servers.Choose(ctx, os.Getenv)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "live: %s (%s)\n", choice.Backend, choice.Why)
-	world, err := live.Open(ctx, choice.Backend)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closeErr := world.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	report.Bounds.AddLive(choice.Backend, world.Servers.Versions, s.loads)
-	s.kinds = within(s.kinds, live.Kinds())
-	bar := progress(cmd, len(s.entries)*len(s.kinds)*len(s.loads)*len(s.retries))
-	for _, e := range s.entries {
-		for _, load := range s.loads {
-			for _, retries := range s.retries {
-				if !slices.Contains(live.RetriesFor(e), retries) {
-					_ = bar.Add(len(s.kinds))
-					continue
-				}
-				kinds := within(s.kinds, live.KindsFor(e))
-				_ = bar.Add(len(s.kinds) - len(kinds))
-				if err := verifyGroup(ctx, world, e, load, retries, kinds, o.out, bar, report); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// verifyGroup runs every fault for one scheme, workload and retry setting.
-func verifyGroup(ctx context.Context, world *live.World, e schemes.Entry, load faults.Workload, retries string, kinds []faults.Kind, out string, bar *progressbar.ProgressBar, report *evidence.Report) error {
-	steps, err := world.Observe(ctx, e, load, retries)
-	if err != nil {
-		return err
-	}
-	for _, kind := range kinds {
-		bar.Describe(fmt.Sprintf("%s × %s × %s", e.Scheme.Name(), kind, load.Name))
-		plan := faults.Plan(kind, steps)
-		runs, err := world.RunAll(ctx, e, load, retries, plan, out)
-		if err != nil {
-			return err
-		}
-		report.Cells = append(report.Cells, evidence.FromLive(e, kind, load, retries, len(plan), runs)...)
-		_ = bar.Add(1) // only the picture of progress could fail
-	}
-	return nil
-}
-
-// progress is a bar on standard error when that is a terminal, else nothing.
-func progress(cmd *cobra.Command, steps int) *progressbar.ProgressBar {
-	f, ok := cmd.ErrOrStderr().(*os.File)
-	visible := ok && term.IsTerminal(int(f.Fd()))
-	return progressbar.NewOptions(steps,
-		progressbar.OptionSetWriter(cmd.ErrOrStderr()), progressbar.OptionSetVisibility(visible),
-		progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"sync"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -240,7 +239,7 @@ type tx struct {
 func (t *tx) Commit() error {
 	reply, err := t.end("commit")
 	if err == nil && reply.Tag == "ROLLBACK" {
-		return pgx.ErrTxCommitRollback
+		return errTxCommitRollback
 	}
 	return err
 }
@@ -252,7 +251,7 @@ func (t *tx) Rollback() error {
 
 func (t *tx) end(query string) (Reply, error) {
 	if t.done {
-		return Reply{}, pgx.ErrTxClosed
+		return Reply{}, errTxClosed
 	}
 	t.done = true
 	if t.c.lost {

@@ -1,0 +1,100 @@
+//go:build !nolive
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"stockproof/evidence"
+	"stockproof/faults"
+	"stockproof/live"
+	"stockproof/live/role"
+	"stockproof/live/servers"
+	"stockproof/schemes"
+)
+
+// playRole lets this process be a client or a reaper when it was started as one.
+func playRole() { role.RunIfAsked() }
+
+// liveStatus is the exit status of an error of the live world, if it is one.
+func liveStatus(err error) (status int, known bool) {
+	var (
+		value   *servers.BadValueError
+		backend *servers.NoBackendError
+	)
+	switch {
+	case errors.As(err, &backend), errors.Is(err, servers.ErrLiveOff):
+		return evidence.ExitNoBackend, true
+	case errors.As(err, &value):
+		return evidence.ExitUsage, true
+	}
+	return 0, false
+}
+
+// liveKinds keeps the kinds that are placed in live runs of a scheme.
+func liveKinds(e schemes.Entry, kinds []faults.Kind) []faults.Kind {
+	return within(kinds, live.KindsFor(e))
+}
+
+func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *evidence.Report) (err error) {
+	ctx := cmd.Context()
+	choice, err := servers.Choose(ctx, os.Getenv)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "live: %s (%s)\n", choice.Backend, choice.Why)
+	world, err := live.Open(ctx, choice.Backend)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := world.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	report.Bounds.AddLive(choice.Backend, world.Servers.Versions, s.loads)
+	s.kinds = within(s.kinds, live.Kinds())
+	bar := newBar(cmd, len(s.entries)*len(s.kinds)*len(s.loads)*len(s.retries))
+	defer bar.Close()
+	for _, e := range s.entries {
+		for _, load := range s.loads {
+			for _, retries := range s.retries {
+				if !slices.Contains(live.RetriesFor(e), retries) {
+					bar.Add(len(s.kinds))
+					continue
+				}
+				kinds := liveKinds(e, s.kinds)
+				bar.Add(len(s.kinds) - len(kinds))
+				if err := verifyGroup(ctx, world, e, load, retries, kinds, o.out, bar, report); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// verifyGroup runs every fault for one scheme, workload and retry setting.
+func verifyGroup(ctx context.Context, world *live.World, e schemes.Entry, load faults.Workload, retries string, kinds []faults.Kind, out string, bar *bar, report *evidence.Report) error {
+	steps, err := world.Observe(ctx, e, load, retries)
+	if err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		bar.Describe(fmt.Sprintf("%s × %s × %s", e.Scheme.Name(), kind, load.Name))
+		plan := faults.Plan(kind, steps)
+		runs, err := world.RunAll(ctx, e, load, retries, plan, out)
+		if err != nil {
+			return err
+		}
+		report.Cells = append(report.Cells, evidence.FromLive(e, kind, load, retries, len(plan), runs)...)
+		bar.Add(1)
+	}
+	return nil
+}

@@ -1,0 +1,28 @@
+//go:build nolive
+
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"stockproof/evidence"
+	"stockproof/faults"
+	"stockproof/schemes"
+)
+
+// A program built with the tag nolive explores and knows nothing of servers: it
+// builds in half the time, because the docker and PostgreSQL clients stay out.
+
+var errNoLive = errors.New("this program was built with -tags nolive, which leaves the live world out; build it without")
+
+func playRole() {}
+
+func liveStatus(err error) (status int, known bool) {
+	return evidence.ExitNoBackend, errors.Is(err, errNoLive)
+}
+
+func liveKinds(_ schemes.Entry, kinds []faults.Kind) []faults.Kind { return kinds }
+
+func verifyLive(*cobra.Command, verifyOptions, selection, *evidence.Report) error { return errNoLive }
