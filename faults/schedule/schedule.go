@@ -1,0 +1,242 @@
+// Package schedule is the text form of one execution: who takes part, every
+// step with the reply it got, every fault, every passing of time, and what it
+// came to. It is written by explore, kept in git, read aloud in reviews, and
+// run again in either world.
+//
+//	schedule v1
+//	scheme   lock
+//	config   lease=300ms wait=100ms retry=100ms retries=off
+//	stock    goods:1001 1
+//	client   a deduct 1
+//	client   b deduct 1
+//	---
+//	a  EVALSHA lock-acquire lock:1001 300 a:1   => nil
+//	a  HGET goods:1001 stock                    => "1"  ! pause
+//	   wait 300ms
+//	…
+//	---
+//	outcome  a=sold b=sold
+//	stock    -1
+//	violates oversell=1 negative-permanent=-1
+//
+// docs/schedules.md is the description of the format.
+package schedule
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"stockproof/faults"
+	"stockproof/model"
+	"stockproof/schemes"
+)
+
+// Version is the version of the format that this package reads and writes.
+const Version = 1
+
+// Schedule is one execution.
+type Schedule struct {
+	Scheme  string
+	Times   schemes.Config // of the clients; zero is the scheme's published setting
+	Retries string         // of go-redis: "off" or "default"
+	SKU     string         // of the article, as it stands in keys and statements
+	Stock   int64          // units it goes on sale with
+	Clients []Client
+	Steps   []Step
+
+	// What the execution came to.
+	Outcomes []Answer       // of every operation that began, by client
+	Final    Stock          // the counter afterwards: at rest if it came to rest
+	Orders   *[]model.Order // the durable orders at rest; nil where there are none to read
+	Violates []Violation    // the laws that are broken, in the order of model.Properties
+
+	// Notes are the comments at the parts of the file that are no steps; the
+	// key is one of the Part constants, or PartClient and the client's name.
+	Notes map[string]Note
+}
+
+// Parts of a file, keys of Notes.
+const (
+	PartVersion  = "schedule"
+	PartScheme   = "scheme"
+	PartConfig   = "config"
+	PartStock    = "stock"
+	PartClient   = "client " // and the name
+	PartSteps    = "steps"   // the line --- before the steps
+	PartEnd      = "end"     // the line --- after them
+	PartOutcome  = "outcome"
+	PartFinal    = "final stock"
+	PartOrders   = "orders"
+	PartViolates = "violates"
+	PartAfter    = "" // what follows the last line
+)
+
+// Note is what stands around a line for the reader only.
+type Note struct {
+	Line   int      // of the file, from 1; 0 when it was not read from one
+	Above  []string // comment lines with their #, and blank lines as ""
+	Beside string   // comment at the end of the line, with its #
+}
+
+// Client is a client and what it runs, one operation after another.
+type Client struct {
+	Name  string
+	Calls []Call
+}
+
+// Call is one operation of a client.
+type Call struct {
+	Op  model.Op
+	Qty int64 // 0 for a read
+	// As is the request id under which it is submitted, where that is another
+	// operation's: the same request a second time. Empty: its own, see RequestID.
+	As string
+}
+
+// RequestID is the id of the n-th operation of a client, n from 1.
+func RequestID(client string, n int) string { return client + "." + strconv.Itoa(n) }
+
+// Request is the id under which the n-th operation, n from 1, is submitted.
+func (c Client) Request(n int) string {
+	if as := c.Calls[n-1].As; as != "" {
+		return as
+	}
+	return RequestID(c.Name, n)
+}
+
+// Label names the n-th operation, n from 1: by the client where it has only
+// one, else as a.2.
+func (c Client) Label(n int) string {
+	if len(c.Calls) == 1 {
+		return c.Name
+	}
+	return RequestID(c.Name, n)
+}
+
+// Client finds a client by its name.
+func (s *Schedule) Client(name string) (Client, bool) {
+	for _, c := range s.Clients {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return Client{}, false
+}
+
+// Kind says what a step is.
+type Kind string
+
+// The kinds of step.
+const (
+	Command  Kind = "command"  // a client's command or statement, with the server's answer
+	GoesOn   Kind = "goes on"  // a statement that was blocked goes on
+	Deadlock Kind = "deadlock" // the server cancels a blocked statement
+	Arrives  Kind = "arrives"  // a delayed request reaches the server
+	Never    Kind = "never"    // a delayed request turns out to be lost
+	Resume   Kind = "resume"   // a paused client runs again
+	Submits  Kind = "submits"  // a client is given a request that another had before
+	Wait     Kind = "wait"     // time passes
+	Loses    Kind = "loses"    // Redis comes back without its last writes and without its scripts
+	Flush    Kind = "flush"    // Redis forgets its scripts
+)
+
+// Server says whom a step talks to.
+type Server string
+
+// The servers.
+const (
+	Redis Server = "redis"
+	SQL   Server = "sql"
+)
+
+// Step is one line between the two ---.
+type Step struct {
+	Kind   Kind
+	Client string // empty for Wait, Loses and Flush
+	Server Server // of Command, GoesOn, Deadlock, Arrives and Never
+	// Conn is which of the connections that the operation has opened to the
+	// database, from 0. Go's pool gives a transaction one of its own.
+	Conn int
+	// Words are a Redis command as RedisWords writes it; Statement is SQL as
+	// StatementText writes it. GoesOn and Deadlock have neither: a connection
+	// has one blocked statement.
+	Words     []string
+	Statement string
+	// Reply is the server's. None when it never saw the step, and when a
+	// statement goes on whose client is gone.
+	Reply Reply
+	// Fault at the step: after the reply for ClientCrash and ClientPause (of
+	// either length: the waits tell), instead of it for RequestLost and
+	// RequestDelayed, on its way back for ReplyLost and CommitReplyLost.
+	Fault   faults.Kind
+	Wait    time.Duration
+	Lost    int    // writes that Redis forgets
+	Request string // that Submits gives to the client
+
+	// What follows before anything else happens.
+	Stock   *Stock   // the counter, where it changed; nil: as it was
+	Answers []Answer // operations that end
+	Wakes   []string // clients, other than the one that acts, that get a message they are subscribed to
+
+	Note Note
+}
+
+// Stock is the value of a counter; not Known when it cannot be read.
+type Stock struct {
+	Known bool
+	Units int64
+}
+
+func (s Stock) String() string {
+	if !s.Known {
+		return "unknown"
+	}
+	return strconv.FormatInt(s.Units, 10)
+}
+
+// Unfinished is the outcome of an operation that neither has its answer nor
+// has lost its client when the schedule ends.
+const Unfinished model.Outcome = "unfinished"
+
+// Answer is what an operation was answered.
+type Answer struct {
+	Client  string
+	N       int // operation of the client, from 1
+	Outcome model.Outcome
+	Value   int64 // units that a read answered
+}
+
+// Violation is a law that the execution breaks.
+type Violation struct {
+	Property model.Property
+	Amount   int64 // in the unit of model.PropertyInfo
+}
+
+// LineError says which line of a file is bad, and why.
+type LineError struct {
+	File   string
+	Line   int // from 1
+	Reason string
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason) }
+
+// faultWords are the faults of a step as a schedule writes them.
+var faultWords = map[faults.Kind]string{
+	faults.ClientCrash:     "crash",
+	faults.ClientPause:     "pause",
+	faults.RequestLost:     "request-lost",
+	faults.ReplyLost:       "reply-lost",
+	faults.RequestDelayed:  "request-delayed",
+	faults.CommitReplyLost: "commit-reply-lost",
+}
+
+func faultByWord(word string) (faults.Kind, bool) {
+	for kind, w := range faultWords {
+		if w == word {
+			return kind, true
+		}
+	}
+	return "", false
+}
