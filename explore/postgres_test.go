@@ -36,14 +36,14 @@ func openPostgres(t *testing.T) *fidelity.Server {
 	return s
 }
 
-// schedule is what an execution does to the database.
-func schedule(t *testing.T, e schemes.Entry, w *Witness, engine redisstore.Engine) fidelity.Schedule {
+// databaseSchedule is what an execution does to the database.
+func databaseSchedule(t *testing.T, e schemes.Entry, w *Witness, engine redisstore.Engine) fidelity.Schedule {
 	sched := fidelity.Schedule{DDL: schemes.Schema()}
 	if !e.Stores.Redis {
 		sched.Setup = []string{fmt.Sprintf("INSERT INTO goods (sku, stock, version) VALUES ('%s', %d, 0)", sku, w.Stock)}
 	}
 	begun := map[int]bool{}
-	require.NoError(t, replay(e, w, engine, func(ev sqlEvent) {
+	require.NoError(t, replay(e, w.Schedule(), engine, func(ev sqlEvent) {
 		out := fidelity.Event{Session: ev.session, Blocked: ev.blocked}
 		if !ev.blocked && ev.what != "" {
 			out.Reply = decodeReply(ev.reply)
@@ -105,7 +105,7 @@ func TestSQLSchedulesAreThoseOfARealServer(t *testing.T) {
 	verdicts := map[fidelity.Verdict]int{}
 	done := map[string]bool{}
 	play := func(e schemes.Entry, w *Witness) {
-		sched := schedule(t, e, w, engine)
+		sched := databaseSchedule(t, e, w, engine)
 		key := fmt.Sprint(sched)
 		if done[key] {
 			return

@@ -1,14 +1,18 @@
 package explore
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"stockproof/engines/redisstore"
 	"stockproof/faults"
+	"stockproof/faults/schedule"
 	"stockproof/model"
 	"stockproof/schemes"
 )
@@ -56,7 +60,7 @@ func TestRandomExecutionsAreThoseOfFreshlyRunCode(t *testing.T) {
 						require.NoError(t, err)
 						for range perCell {
 							w := s.walk(rnd)
-							require.NoError(t, Replay(e, w, engine), "\n%s", w.Timeline())
+							require.NoError(t, Replay(e, reread(t, w), engine), "\n%s", w.Timeline())
 						}
 					}
 				})
@@ -90,55 +94,103 @@ func TestWitnessesReplay(t *testing.T) {
 			cfg := one(t, e.Scheme.Name(), k, "mixed", "default")
 			for p, v := range search(t, lab, cfg).Verdicts {
 				if v.Witness != nil {
-					require.NoError(t, Replay(e, v.Witness, engine), "%s\n%s", p, v.Witness.Timeline())
+					require.NoError(t, Replay(e, reread(t, v.Witness), engine), "%s\n%s", p, v.Witness.Timeline())
 				}
 			}
 		}
 	}
 }
 
+// reread is a witness after it was a text.
+func reread(t *testing.T, w *Witness) *schedule.Schedule {
+	s := w.Schedule()
+	read, err := schedule.Parse(strings.NewReader(s.String()), "witness")
+	require.NoError(t, err, "\n%s", s)
+	require.Equal(t, s.String(), read.String())
+	return read
+}
+
 // A replay that cannot fail proves nothing: each thing it compares is changed
-// in turn.
+// in turn, and it names the line.
 func TestAReplayNoticesEveryChange(t *testing.T) {
 	lab := newLab(t)
 	engine, err := redisstore.NewMini()
 	require.NoError(t, err)
 	defer engine.Close()
 	r := search(t, lab, one(t, "lock", faults.ClientPause, "unit", "off"))
-	good := r.Verdicts[model.Oversell].Witness
-	require.NoError(t, Replay(entry(t, "lock"), good, engine))
-	for name, change := range map[string]func(w *Witness){
-		"a command":       func(w *Witness) { w.Steps[0].Command = []string{"GET", "x"} },
-		"a reply":         func(w *Witness) { w.Steps[0].Reply = ":1\r\n" },
-		"a step less":     func(w *Witness) { w.Steps = w.Steps[1:] },
-		"a wait less":     func(w *Witness) { w.Steps = dropKind(w.Steps, StepWait) },
-		"a counter":       func(w *Witness) { n := int64(7); w.Steps[len(w.Steps)-1].Counter = &n },
-		"an answer":       func(w *Witness) { w.Outcomes[0].Outcome = model.SoldOut },
-		"an early answer": func(w *Witness) { w.Steps[0].Returned = []string{"a.1=sold"} },
-		"another stock":   func(w *Witness) { w.Stock = 5 },
-		"another client":  func(w *Witness) { w.Steps[0].Client = "z" },
-		"another scheme":  func(w *Witness) {},
-	} {
-		bad := *good
-		bad.Steps = append([]WitnessStep(nil), good.Steps...)
-		bad.Outcomes = append([]WitnessOutcome(nil), good.Outcomes...)
-		change(&bad)
-		e := entry(t, "lock")
-		if name == "another scheme" {
-			e = entry(t, "hincrby")
-		}
-		var diverged *DivergenceError
-		err := Replay(e, &bad, engine)
-		require.ErrorAs(t, err, &diverged, name)
+	text := r.Verdicts[model.Oversell].Witness.Timeline()
+	t.Logf("\n%s", text)
+	lines := strings.Split(text, "\n")
+	at := func(part string) int {
+		i := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, part) })
+		require.GreaterOrEqual(t, i, 0, part)
+		return i
 	}
+	steps := at("---") + 1
+	for _, c := range []struct {
+		name     string
+		from, to string // in the line
+		line     int    // from 0
+	}{
+		{"a command", "EVALSHA lock-acquire lock:1001 300 a:1", "GET x", steps},
+		{"an argument", "300 a:1", "301 a:1", steps},
+		{"a reply", "=> nil", "=> 1", steps},
+		{"the kind of a reply", "=> nil", `=> "nil"`, steps},
+		{"a client", "b  EVALSHA", "c  EVALSHA", at("b  EVALSHA")},
+		{"a counter", "stock -1", "stock -2", at("stock -1")},
+		{"a counter that did not change", "=> nil", "=> nil  ; stock 0", steps},
+		{"an answer", "a=sold", "a=sold-out", at("; a=sold")},
+		{"an answer too early", "=> nil", "=> nil  ; a=sold", steps},
+		{"somebody woken", "=> nil", "=> nil  ; wakes b", steps},
+		{"an outcome", "a=sold", "a=busy", at("outcome")},
+		{"an outcome less", "a=sold ", "", at("outcome")},
+		{"the final stock", "-1", "0", at("stock    -1")},
+		{"a law", "oversell=1 ", "", at("violates")},
+		{"an amount", "oversell=1", "oversell=2", at("violates")},
+		{"orders", "violates", "orders   none\nviolates", at("violates")},
+	} {
+		bad := slices.Clone(lines)
+		bad[c.line] = strings.Replace(bad[c.line], c.from, c.to, 1)
+		require.NotEqual(t, lines[c.line], bad[c.line], c.name)
+		requireRefused(t, engine, strings.Join(bad, "\n"), c.line+1, c.name)
+	}
+	// Lines that change places, one that is missing, another sale.
+	for i := steps; lines[i+1] != "---"; i++ {
+		if client := lines[i][:1]; client != lines[i+1][:1] && lines[i][0] != ' ' && lines[i+1][0] != ' ' {
+			continue // two clients' steps may come to the same
+		}
+		bad := slices.Clone(lines)
+		bad[i], bad[i+1] = bad[i+1], bad[i]
+		requireRefused(t, engine, strings.Join(bad, "\n"), 0, lines[i])
+	}
+	for i := steps; lines[i] != "---"; i++ {
+		requireRefused(t, engine, strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "\n"), 0, lines[i])
+	}
+	requireRefused(t, engine, strings.Replace(text, "goods:1001 1", "goods:1001 5", 1), 0, "another stock")
+	requireRefused(t, engine, strings.Replace(text, "lease=300ms", "lease=200ms", 1), steps+1, "another lease")
+	other, err := schedule.Parse(strings.NewReader(text), "other")
+	require.NoError(t, err)
+	var diverged *schedule.DivergenceError
+	require.ErrorAs(t, Replay(entry(t, "hincrby"), other, engine), &diverged)
+	require.Equal(t, steps+1, diverged.Line)
 }
 
-func dropKind(steps []WitnessStep, k StepKind) []WitnessStep {
-	var out []WitnessStep
-	for _, s := range steps {
-		if s.Kind != k {
-			out = append(out, s)
+// requireRefused wants a text to be refused, by the parser or by the replay, at
+// a line from 1; 0 is any line.
+func requireRefused(t *testing.T, engine redisstore.Engine, text string, line int, what string) {
+	t.Helper()
+	s, err := schedule.Parse(strings.NewReader(text), "bad")
+	var bad *schedule.LineError
+	if errors.As(err, &bad) {
+		if line > 0 {
+			require.Equal(t, line, bad.Line, "%s: %v", what, err)
 		}
+		return
 	}
-	return out
+	require.NoError(t, err, what)
+	var diverged *schedule.DivergenceError
+	require.ErrorAs(t, Replay(entry(t, "lock"), s, engine), &diverged, "%s\n%s", what, text)
+	if line > 0 {
+		require.Equal(t, line, diverged.Line, "%s: %v", what, diverged)
+	}
 }

@@ -3,12 +3,12 @@ package explore
 import (
 	"fmt"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
 
 	"stockproof/engines/redisstore"
 	"stockproof/faults"
+	"stockproof/faults/schedule"
 	"stockproof/model"
 	"stockproof/schemes"
 )
@@ -21,8 +21,9 @@ type Witness struct {
 	Stock            int64
 	Clients          []WitnessClient
 	Steps            []WitnessStep
-	Outcomes         []WitnessOutcome
-	Counter          *int64 // at the end; nil when it cannot be read
+	Outcomes         []schedule.Answer // of every operation that began
+	Counter          *int64            // at the end; nil when it cannot be read
+	Orders           *[]model.Order    // durable, at rest; nil where there are none to read
 	Broken           []model.Finding
 }
 
@@ -62,17 +63,10 @@ type WitnessStep struct {
 	Blocked  bool     // the statement waits for a row
 	Fault    faults.Kind
 	Wait     time.Duration
-	Lost     int      // writes undone
-	Returned []string // operations that were answered, as "a.1=sold"
-	Woken    []string // clients that got a message
-	Counter  *int64   // afterwards
-}
-
-// WitnessOutcome is what became of an operation.
-type WitnessOutcome struct {
-	Client, Request string
-	Call            faults.Call
-	Outcome         model.Outcome
+	Lost     int               // writes undone
+	Returned []schedule.Answer // operations that were answered
+	Woken    []string          // clients that got a message
+	Counter  *int64            // afterwards
 }
 
 // trail is the way from the first state to state i.
@@ -255,7 +249,7 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 		was, is := &s.locals[x[i]], &s.locals[n.state[i]]
 		for op := was.op; op < is.op; op++ {
 			name := c.name(x, i)
-			step.Returned = append(step.Returned, fmt.Sprintf("%s.%d=%s", name, op+1, outcomes[is.past[op].outcome-1]))
+			step.Returned = append(step.Returned, schedule.Answer{Client: name, N: int(op) + 1, Outcome: outcomes[is.past[op].outcome-1]})
 		}
 		if i != d.actor && d.what != jumps && was.node != is.node && was.op == is.op && was.begun {
 			step.Woken = append(step.Woken, c.name(x, i))
@@ -297,13 +291,15 @@ func (s *searcher) conclude(w *Witness, c *casting, x state) {
 			client.Resubmits = strings.TrimPrefix(p.requests[0], clientPrefix)
 		}
 		w.Clients = append(w.Clients, client)
-		for op, call := range p.calls {
-			o := WitnessOutcome{Client: c.names[i], Request: s.plain(*l, uint8(op), c.names[i]).Replace(p.requests[op]), Call: call}
+		for op := range p.calls {
+			o := schedule.Answer{Client: c.names[i], N: op + 1}
 			switch {
 			case op < int(l.op):
 				o.Outcome = outcomes[l.past[op].outcome-1]
-			case op == int(l.op) && l.begun:
+			case op == int(l.op) && l.begun && l.status == crashed:
 				o.Outcome = model.Unknown
+			case op == int(l.op) && l.begun:
+				o.Outcome = schedule.Unfinished
 			default:
 				continue // never began
 			}
@@ -316,6 +312,13 @@ func (s *searcher) conclude(w *Witness, c *casting, x state) {
 		ops, rest := s.judge.history(&x, p)
 		if p.counter.known {
 			w.Counter = &p.counter.value
+		}
+		if s.judge.audited {
+			orders := make([]model.Order, len(p.orders))
+			for i, o := range p.orders {
+				orders[i] = model.Order{Request: strings.TrimPrefix(o.Request, clientPrefix), Qty: o.Qty}
+			}
+			w.Orders = &orders
 		}
 		low := s.cfg.Stock
 		for _, step := range w.Steps {
@@ -338,141 +341,4 @@ func (s *searcher) conclude(w *Witness, c *casting, x state) {
 				Amount: k.value, Detail: fmt.Sprintf("the counter is at %d", k.value)})
 		}
 	}
-}
-
-// Words are the command as a person writes it: scripts by name, without the
-// number of keys.
-func (st WitnessStep) Words() string {
-	c := st.Command
-	if len(c) > 2 && (strings.EqualFold(c[0], "EVALSHA") || strings.EqualFold(c[0], "EVAL")) {
-		sha := c[1]
-		if strings.EqualFold(c[0], "EVAL") {
-			sha = redisstore.SHA1(c[1])
-		}
-		name := schemes.ScriptName(sha)
-		if name == "" {
-			name = "script-" + sha[:min(8, len(sha))]
-		}
-		return strings.Join(append([]string{strings.ToUpper(c[0]), name}, c[3:]...), " ")
-	}
-	if st.Server == "sql" {
-		if len(c) == 0 {
-			return "the statement of a client that is gone"
-		}
-		return sqlText(c)
-	}
-	if len(c) == 0 {
-		return ""
-	}
-	return strings.Join(append([]string{strings.ToUpper(c[0])}, c[1:]...), " ")
-}
-
-// Answer is the server's reply as a person writes it.
-func (st WitnessStep) Answer() string {
-	switch {
-	case st.Blocked:
-		return "(blocked)"
-	case st.Reply == "":
-		return ""
-	case st.Server == "sql":
-		return decodeReply(st.Reply).String()
-	}
-	return redisstore.Pretty(st.Reply)
-}
-
-// Line is the step in one line.
-func (st WitnessStep) Line() string {
-	var b strings.Builder
-	pad := func(n int) {
-		for b.Len() < n {
-			b.WriteByte(' ')
-		}
-	}
-	b.WriteString(st.Client)
-	pad(3)
-	switch st.Kind {
-	case StepCommand:
-		b.WriteString(st.Words())
-	case StepArrives:
-		b.WriteString("arrives late: " + st.Words())
-	case StepNever:
-		b.WriteString("never arrives: " + st.Words())
-	case StepGranted:
-		b.WriteString("goes on: " + st.Words())
-	case StepDeadlock:
-		b.WriteString("deadlock, cancelled: " + st.Words())
-	case StepResume:
-		b.WriteString("resume")
-	case StepResubmit:
-		b.WriteString("submits again " + strings.Join(st.Command, " "))
-	case StepWait:
-		b.WriteString("wait " + st.Wait.String())
-	case StepLoses:
-		fmt.Fprintf(&b, "redis loses its last %d write(s) and its scripts", st.Lost)
-	case StepFlush:
-		b.WriteString("SCRIPT FLUSH")
-	}
-	if a := st.Answer(); a != "" {
-		pad(56)
-		b.WriteString(" => " + a)
-	}
-	if st.Fault != "" && (st.Kind == StepCommand || st.Kind == StepGranted) {
-		pad(68)
-		b.WriteString(" ! " + string(st.Fault))
-	}
-	if len(st.Woken)+len(st.Returned) > 0 || st.Counter != nil {
-		pad(88)
-	}
-	if len(st.Woken) > 0 {
-		b.WriteString(" wakes " + strings.Join(st.Woken, " "))
-	}
-	for _, r := range st.Returned {
-		b.WriteString(" " + r)
-	}
-	if st.Counter != nil {
-		b.WriteString(" (stock " + strconv.FormatInt(*st.Counter, 10) + ")")
-	}
-	return strings.TrimRight(b.String(), " ")
-}
-
-// Timeline is the execution for reading.
-func (w *Witness) Timeline() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "scheme   %s\n", w.Scheme)
-	fmt.Fprintf(&b, "config   lease=%v wait=%v retry=%v retries=%s\n", w.Times.Lease, w.Times.Wait, w.Times.Retry, w.Retries)
-	fmt.Fprintf(&b, "stock    goods:%s %d\n", sku, w.Stock)
-	for _, c := range w.Clients {
-		var calls []string
-		for _, call := range c.Calls {
-			calls = append(calls, fmt.Sprintf("%s %d", call.Op, call.Qty))
-		}
-		fmt.Fprintf(&b, "client   %s %s", c.Name, strings.Join(calls, ", "))
-		if c.Resubmits != "" {
-			fmt.Fprintf(&b, " (submits %s again)", c.Resubmits)
-		}
-		b.WriteByte('\n')
-	}
-	b.WriteString("---\n")
-	for _, st := range w.Steps {
-		b.WriteString(st.Line() + "\n")
-	}
-	b.WriteString("---\n")
-	var words []string
-	for _, o := range w.Outcomes {
-		words = append(words, o.Request+"="+o.Outcome.String())
-	}
-	fmt.Fprintf(&b, "outcome  %s\n", strings.Join(words, " "))
-	if w.Counter != nil {
-		fmt.Fprintf(&b, "stock    %d\n", *w.Counter)
-	}
-	for i, f := range w.Broken {
-		if i == 0 {
-			b.WriteString("violates")
-		}
-		fmt.Fprintf(&b, " %s=%d", f.Property, f.Amount)
-	}
-	if len(w.Broken) > 0 {
-		b.WriteByte('\n')
-	}
-	return b.String()
 }

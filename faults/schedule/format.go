@@ -16,8 +16,30 @@ const (
 )
 
 // String is the schedule as a file.
-func (s *Schedule) String() string {
-	p := &printer{notes: s.Notes}
+func (s *Schedule) String() string { return s.print().b.String() }
+
+// Number sets the line of every part and step to where String puts it.
+func (s *Schedule) Number() {
+	lines := s.print().lines
+	if s.Notes == nil {
+		s.Notes = map[string]Note{}
+	}
+	for i := range s.Steps {
+		s.Steps[i].Note.Line = lines[stepPart(i)]
+		delete(lines, stepPart(i))
+	}
+	for part, line := range lines {
+		n := s.Notes[part]
+		n.Line = line
+		s.Notes[part] = n
+	}
+}
+
+// stepPart keeps the i-th step apart from the parts that are no steps.
+func stepPart(i int) string { return "step " + strconv.Itoa(i) }
+
+func (s *Schedule) print() *printer {
+	p := &printer{notes: s.Notes, lines: map[string]int{}}
 	p.line(PartVersion, "schedule v"+strconv.Itoa(Version))
 	p.line(PartScheme, "scheme   "+word(s.Scheme))
 	config := "config   "
@@ -37,7 +59,7 @@ func (s *Schedule) String() string {
 	}
 	p.line(PartSteps, rule)
 	for i := range s.Steps {
-		p.put(s.Steps[i].Note, s.Text(i))
+		p.put(stepPart(i), s.Steps[i].Note, s.Text(i))
 	}
 	p.line(PartEnd, rule)
 	p.line(PartOutcome, strings.TrimRight("outcome  "+s.answers(s.Outcomes, " "), " "))
@@ -49,19 +71,23 @@ func (s *Schedule) String() string {
 	for _, above := range s.Notes[PartAfter].Above {
 		p.b.WriteString(above + "\n")
 	}
-	return p.b.String()
+	return p
 }
 
 const rule = "---"
 
 type printer struct {
 	b     strings.Builder
+	n     int // lines written
 	notes map[string]Note
+	lines map[string]int // where each part and step stands
 }
 
-func (p *printer) line(part, text string) { p.put(p.notes[part], text) }
+func (p *printer) line(part, text string) { p.put(part, p.notes[part], text) }
 
-func (p *printer) put(n Note, text string) {
+func (p *printer) put(part string, n Note, text string) {
+	p.n += len(n.Above) + 1
+	p.lines[part] = p.n
 	for _, above := range n.Above {
 		p.b.WriteString(above + "\n")
 	}
@@ -178,6 +204,14 @@ func (s *Schedule) Label(a Answer) string {
 		return c.Label(a.N)
 	}
 	return RequestID(a.Client, a.N)
+}
+
+// AnswersText is a list of answers in any order, as a schedule writes them.
+func (s *Schedule) AnswersText(list []Answer) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return s.answers(sortedAnswers(list), " ")
 }
 
 func (s *Schedule) answers(list []Answer, by string) string {

@@ -45,15 +45,19 @@ type Schedule struct {
 	Clients []Client
 	Steps   []Step
 
-	// What the execution came to.
-	Outcomes []Answer       // of every operation that began, by client
-	Final    Stock          // the counter afterwards: at rest if it came to rest
-	Orders   *[]model.Order // the durable orders at rest; nil where there are none to read
-	Violates []Violation    // the laws that are broken, in the order of model.Properties
+	End
 
 	// Notes are the comments at the parts of the file that are no steps; the
 	// key is one of the Part constants, or PartClient and the client's name.
 	Notes map[string]Note
+}
+
+// End is what an execution came to.
+type End struct {
+	Outcomes []Answer       // of every operation that began, by client
+	Final    Stock          // the counter afterwards: at rest if it came to rest
+	Orders   *[]model.Order // the durable orders at rest; nil where there are none to read
+	Violates []Violation    // the laws that are broken, in the order of model.Properties
 }
 
 // Parts of a file, keys of Notes.
