@@ -182,15 +182,12 @@ func (c *Cell) judgeSearches(g ExploreGroup, results []*explore.Result, bounds E
 			c.Reason = "the search was cut short before the fault had a place"
 		}
 	case c.Verdict == Violated:
-		c.Witness = filepath.Join("witnesses", fmt.Sprintf("%s.%s.txt", g.Name(), c.Property))
-		if dir == "" {
+		name := fmt.Sprintf("%s.%s", g.Name(), c.Property)
+		if c.Witness = witnessPath(name); dir == "" {
 			return nil
 		}
-		path := filepath.Join(dir, c.Witness)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		return os.WriteFile(path, []byte(witness.Timeline()), 0o644)
+		_, err := WriteWitness(dir, name, witness)
+		return err
 	case c.Property == model.OrderMismatch && !writesOrders(g.Entry):
 		c.Verdict, c.Reason = NotApplicable, "the scheme writes no orders"
 	case len(results) == 0 || doubt != "":
@@ -202,6 +199,19 @@ func (c *Cell) judgeSearches(g ExploreGroup, results []*explore.Result, bounds E
 		c.Verdict = Holds
 	}
 	return nil
+}
+
+// witnessPath is the path of a witness below the output folder.
+func witnessPath(name string) string { return filepath.Join("witnesses", name+".schedule") }
+
+// WriteWitness keeps a witness as a schedule below dir, to be read and to be
+// replayed. It answers the path below dir.
+func WriteWitness(dir, name string, w *explore.Witness) (string, error) {
+	path := filepath.Join(dir, witnessPath(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", err
+	}
+	return witnessPath(name), os.WriteFile(path, []byte(w.Schedule().String()), 0o644)
 }
 
 // Count writes a number of executions: exactly up to six digits, then as in

@@ -62,21 +62,32 @@ func (l *Lab) Close() error {
 	return errors.Join(errs...)
 }
 
-func (l *Lab) world(cfg Config, symmetry bool) (*world, error) {
+// engine opens an engine the first time it is asked for.
+func (l *Lab) engine(name string) (redisstore.Engine, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if e := l.engines[name]; e != nil {
+		return e, nil
+	}
+	e, err := openEngine(name)
+	if err != nil {
+		return nil, err
+	}
+	l.engines[name] = e
+	return e, nil
+}
+
+func (l *Lab) world(cfg Config, symmetry bool) (*world, error) {
 	name := cfg.Engine
 	if name == "" {
 		name = "miniredis"
 	}
-	engine := l.engines[name]
-	if engine == nil {
-		var err error
-		if engine, err = openEngine(name); err != nil {
-			return nil, err
-		}
-		l.engines[name] = engine
+	engine, err := l.engine(name)
+	if err != nil {
+		return nil, err
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	shared := reflect.ValueOf(cfg.Entry.Scheme).Comparable()
 	key := worldKey{engine: name, symmetry: symmetry, named: cfg.NoSymmetry}
 	if shared {

@@ -28,6 +28,14 @@ func replay(entry schemes.Entry, s *schedule.Schedule, engine redisstore.Engine,
 	if s.SKU != sku {
 		return fmt.Errorf("%w: article %s, explore knows only %s", ErrConfig, s.SKU, sku)
 	}
+	if len(s.Clients) > maxLocals {
+		return fmt.Errorf("%w: %d clients, the most is %d", ErrConfig, len(s.Clients), maxLocals)
+	}
+	for _, c := range s.Clients {
+		if len(c.Calls) > maxOps {
+			return fmt.Errorf("%w: %d operations of client %s, the most is %d", ErrConfig, len(c.Calls), c.Name, maxOps)
+		}
+	}
 	retries := -1
 	if s.Retries == "default" {
 		retries = 0

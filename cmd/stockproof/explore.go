@@ -22,12 +22,12 @@ import (
 
 // exploreOptions are the flags of explore.
 type exploreOptions struct {
-	scheme, workload, retries, engine, format string
-	kinds                                     []string
-	clients, maxFaults, memory                int
-	stock                                     int64
-	timeout                                   time.Duration
-	noSymmetry                                bool
+	scheme, workload, retries, engine, format, out string
+	kinds                                          []string
+	clients, maxFaults, memory                     int
+	stock                                          int64
+	timeout                                        time.Duration
+	noSymmetry                                     bool
 }
 
 func exploreCommand() *cobra.Command {
@@ -57,6 +57,7 @@ Exit status: 0 every property holds, 1 one is broken, 2 bad usage,
 	f.DurationVar(&o.timeout, "timeout", 0, "longest time for the search; 0 is none, running out is inconclusive")
 	f.BoolVar(&o.noSymmetry, "no-symmetry", false, "tell clients with the same program apart: slower, same verdicts")
 	f.StringVar(&o.format, "format", "text", "text or json")
+	f.StringVar(&o.out, "out", "", "folder for the witnesses, as schedules below its witnesses/ (default: they are only printed)")
 	return cmd
 }
 
@@ -126,6 +127,9 @@ func exploreOne(cmd *cobra.Command, o exploreOptions) error {
 	if err != nil {
 		return exploreError(err)
 	}
+	if err := writeWitnesses(o.out, cfg, r); err != nil {
+		return err
+	}
 	if o.format == "json" {
 		err = exploreJSON(cmd.OutOrStdout(), cfg, r)
 	} else {
@@ -162,6 +166,22 @@ func exploreError(err error) error {
 		return usageError{err}
 	}
 	return err
+}
+
+// writeWitnesses keeps the witness of each violation as a schedule.
+func writeWitnesses(out string, cfg explore.Config, r *explore.Result) error {
+	if out == "" {
+		return nil
+	}
+	for _, p := range model.Properties() {
+		if w := r.Verdicts[p.ID].Witness; w != nil {
+			name := fmt.Sprintf("%s.%s.retries-%s.%s", cfg.Entry.Scheme.Name(), cfg.Workload.Name, cfg.Retries, p.ID)
+			if _, err := evidence.WriteWitness(out, name, w); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func exploreText(w io.Writer, cfg explore.Config, r *explore.Result) error {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,7 +18,7 @@ func TestExploreShowsTheShortestWitnessAndExitsWith1(t *testing.T) {
 	status, stdout, stderr := command(t, "explore", "--scheme", "lock", "--clients", "3", "--faults", "1", "--kind", "client-pause")
 	require.Equal(t, evidence.ExitBroken, status, stderr)
 	require.Contains(t, stdout, "oversell            violated (1 units sold too many)")
-	require.Contains(t, stdout, "! client-pause")
+	require.Contains(t, stdout, "! pause")
 	require.Contains(t, stdout, "everything within 3 clients, 1 units, 1 faults")
 	require.Contains(t, stdout, "violates oversell=1")
 }
@@ -65,7 +66,7 @@ func TestVerifyExploresByDefaultAndWritesAWitnessForEachViolation(t *testing.T) 
 	require.NoError(t, json.Unmarshal(raw, &report))
 	require.Equal(t, []string{"explore"}, report.Bounds.Worlds)
 	require.Equal(t, 3, report.Bounds.Explore.Clients)
-	violated := 0
+	violated, witnesses := 0, []string{"replay"}
 	for _, c := range report.Cells {
 		require.True(t, c.Exhaustive, "%+v", c)
 		require.Equal(t, 3, c.Clients)
@@ -75,7 +76,11 @@ func TestVerifyExploresByDefaultAndWritesAWitnessForEachViolation(t *testing.T) 
 			witness, err := os.ReadFile(filepath.Join(out, c.Witness))
 			require.NoError(t, err)
 			require.Contains(t, string(witness), string(c.Property)+"=")
+			witnesses = append(witnesses, filepath.Join(out, c.Witness))
 		}
 	}
 	require.Greater(t, violated, 10)
+	status, stdout, stderr = command(t, witnesses...)
+	require.Equal(t, evidence.ExitOK, status, stdout+stderr)
+	require.Equal(t, violated, strings.Count(stdout, ": as recorded in explore"))
 }

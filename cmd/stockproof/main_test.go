@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,6 +34,11 @@ func command(t *testing.T, args ...string) (status int, stdout, stderr string) {
 func TestBadUsageAndBadInputExitWith2AndSayWhatIsWrong(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.jsonl")
 	require.NoError(t, os.WriteFile(bad, []byte(`{"sku":"s","initial":1}`+"\n"+`{"client":0}`+"\n"), 0o600))
+	badSchedule, strangeSchedule, otherSchedule := filepath.Join(t.TempDir(), "bad.schedule"), filepath.Join(t.TempDir(), "strange.schedule"), filepath.Join(t.TempDir(), "other.schedule")
+	require.NoError(t, os.WriteFile(badSchedule, []byte("schedule v1\nclient a\n"), 0o600))
+	const empty = "# \nschedule v1\nscheme %s\nconfig retries=off\nstock goods:%s 1\nclient a deduct 1\n---\n---\noutcome\nstock 1\nviolates nothing\n"
+	require.NoError(t, os.WriteFile(strangeSchedule, fmt.Appendf(nil, empty, "magic", "1001"), 0o600))
+	require.NoError(t, os.WriteFile(otherSchedule, fmt.Appendf(nil, empty, "lock", "7"), 0o600))
 	for _, c := range []struct {
 		name string
 		args []string
@@ -59,6 +65,13 @@ func TestBadUsageAndBadInputExitWith2AndSayWhatIsWrong(t *testing.T) {
 		{"explore with more clients than fit", []string{"explore", "--scheme", "lock", "--clients", "50"}, "the most is 6"},
 		{"explore a fault it does not place", []string{"explore", "--scheme", "lock", "--kind", "client-pause-short"}, "client-pause-short is not placed in explore"},
 		{"an engine that does not exist", []string{"explore", "--scheme", "lock", "--engine", "valkey"}, `--engine "valkey"`},
+		{"no schedule", []string{"replay"}, "replay needs at least one schedule file"},
+		{"a schedule that is not there", []string{"replay", "nowhere.schedule"}, "nowhere.schedule: no such file"},
+		{"a malformed schedule", []string{"replay", badSchedule}, badSchedule + `:2: "client" where "scheme" was due`},
+		{"a schedule of an unknown scheme", []string{"replay", strangeSchedule}, strangeSchedule + `:3: unknown scheme "magic"; there are db-version`},
+		{"a schedule of another article", []string{"replay", otherSchedule}, `article 7, explore knows only 1001`},
+		{"a schedule in an unknown world", []string{"replay", "--world", "second", "x"}, `--world "second"`},
+		{"a schedule in an unknown format", []string{"replay", "--format", "poem", "x"}, `--format "poem"`},
 		{"no list", []string{"list"}, "list needs one of"},
 		{"no history", []string{"check"}, "check needs at least one history file"},
 		{"one picture for two histories", []string{"check", "--picture", "p.html", "a", "b"}, "--picture draws a single history"},

@@ -241,6 +241,9 @@ func orders(list []model.Order) string {
 	return strings.Join(words, " ")
 }
 
+// ViolatesText is what the schedule violates, as it writes it.
+func (s *Schedule) ViolatesText() string { return violations(s.Violates) }
+
 func violations(list []Violation) string {
 	if len(list) == 0 {
 		return "nothing"
