@@ -175,13 +175,33 @@ func mermaidText(s string) string {
 	return strings.NewReplacer("#", "#35;", ";", "#59;").Replace(s)
 }
 
-// gap is the distance of two lanes in characters.
-const gap = 26
+// The distance of two lanes in characters: as wide as the labels need, within
+// bounds. An arrow takes 9 characters beside its label.
+const (
+	leastGap  = 20
+	mostGap   = 44
+	arrowRoom = 9
+)
+
+func (p *picture) gap() int {
+	gap := leastGap
+	for _, m := range p.marks {
+		spans := 1
+		if m.from != "" {
+			spans = slices.Index(p.lanes, m.to) - slices.Index(p.lanes, m.from)
+			spans = max(spans, -spans, 1)
+		}
+		if len(m.over) < 2 {
+			gap = max(gap, (len([]rune(m.text))+arrowRoom+spans-1)/spans)
+		}
+	}
+	return min(gap, mostGap)
+}
 
 // ASCII is the schedule as a sequence diagram of plain characters.
 func (s *Schedule) ASCII() string {
 	p := s.picture()
-	c := &canvas{lanes: p.lanes, life: make([]rune, len(p.lanes))}
+	c := &canvas{gap: p.gap(), lanes: p.lanes, life: make([]rune, len(p.lanes))}
 	var b strings.Builder
 	b.WriteString(p.title + "\n\n")
 	heads := c.row()
@@ -209,6 +229,7 @@ func (s *Schedule) ASCII() string {
 }
 
 type canvas struct {
+	gap   int
 	lanes []string
 	life  []rune // what each lane looks like now
 }
@@ -225,13 +246,13 @@ func (l line) put(x int, text string) {
 
 func (l line) String() string { return strings.TrimRight(string(l), " ") }
 
-func (c *canvas) x(i int) int { return 1 + i*gap }
+func (c *canvas) x(i int) int { return 1 + i*c.gap }
 
 func (c *canvas) lane(name string) int { return slices.Index(c.lanes, name) }
 
 // row is an empty row, with room for a note at the last lane.
 func (c *canvas) row() line {
-	row := line(strings.Repeat(" ", c.x(len(c.lanes)-1)+gap))
+	row := line(strings.Repeat(" ", c.x(len(c.lanes)-1)+c.gap))
 	for i, r := range c.life {
 		if r != 0 {
 			row[c.x(i)] = r
@@ -249,7 +270,7 @@ func (c *canvas) note(row line, m mark) {
 		return
 	}
 	i := c.lane(m.over[0])
-	row.put(c.x(i), "* "+cutTo(m.text, gap-3))
+	row.put(c.x(i), "* "+cutTo(m.text, c.gap-3))
 	switch {
 	case m.ends:
 		row.put(c.x(i), "X")
@@ -271,7 +292,7 @@ func (c *canvas) arrow(row line, m mark) {
 	for x := left + 1; x < right; x++ {
 		row[x] = dash
 	}
-	label := " " + cutTo(m.text, right-left-9) + " "
+	label := " " + cutTo(m.text, right-left-arrowRoom) + " "
 	head := ">"
 	at := left + 3
 	if to < from {

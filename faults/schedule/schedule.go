@@ -244,3 +244,37 @@ func faultByWord(word string) (faults.Kind, bool) {
 	}
 	return "", false
 }
+
+// Faults lists the kinds of fault that happen in the schedule, in the order of
+// faults.Kinds; faults.None alone when nothing goes wrong.
+func (s *Schedule) Faults() []faults.Kind {
+	happen := map[faults.Kind]bool{}
+	for _, st := range s.Steps {
+		happen[st.FaultKind()] = true
+	}
+	var kinds []faults.Kind
+	for _, k := range faults.Kinds() {
+		if happen[k.ID] && k.ID != faults.None {
+			kinds = append(kinds, k.ID)
+		}
+	}
+	if len(kinds) == 0 {
+		return []faults.Kind{faults.None}
+	}
+	return kinds
+}
+
+// FaultKind is the fault that a step is or has, faults.None for most.
+func (st *Step) FaultKind() faults.Kind {
+	switch {
+	case st.Fault != "":
+		return st.Fault
+	case st.Kind == Loses:
+		return faults.StoreLoses
+	case st.Kind == Flush:
+		return faults.ScriptFlush
+	case st.Kind == Submits:
+		return faults.DuplicateRequest
+	}
+	return faults.None
+}

@@ -1,0 +1,417 @@
+package stockproof_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"stockproof/evidence"
+	"stockproof/explore"
+	"stockproof/faults"
+	"stockproof/faults/schedule"
+	"stockproof/model"
+	"stockproof/schemes"
+)
+
+const scheduleFolder = "testdata/schedules"
+
+// TestSchedules replays every schedule of testdata/schedules: to add a test, add
+// a file. Where there is none for a known weakness, or one is no longer the
+// shortest way to see it, UPDATE_SCHEDULES=1 go test -run Schedules . writes
+// the files and the table of docs/schedules.md; comments in them are kept.
+func TestSchedules(t *testing.T) {
+	lab := explore.NewLab()
+	t.Cleanup(func() { require.NoError(t, lab.Close()) })
+	if os.Getenv("UPDATE_SCHEDULES") != "" {
+		writeSchedules(t, lab)
+	}
+	for _, path := range scheduleFiles(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".schedule"), func(t *testing.T) {
+			s, err := schedule.ReadFile(path)
+			require.NoError(t, err)
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, s.String(), string(text), "the file is as it would be printed")
+			require.NotEmpty(t, s.Notes[schedule.PartVersion].Above, "a comment at the top says what one sees")
+			for _, world := range scheduleWorlds {
+				if world.cannot(s) != "" {
+					continue
+				}
+				t.Run(world.name, func(t *testing.T) { require.NoError(t, world.replay(t, lab, s), path) })
+			}
+		})
+	}
+	compareDocs(t)
+}
+
+// scheduleWorlds are the worlds in which schedules are replayed. cannot is why a
+// world cannot replay a schedule, empty where it can; docs/schedules.md tells
+// it, so nothing is left out unseen.
+var scheduleWorlds = []struct {
+	name   string
+	cannot func(*schedule.Schedule) string
+	replay func(*testing.T, *explore.Lab, *schedule.Schedule) error
+}{
+	{
+		name:   "explore",
+		cannot: func(*schedule.Schedule) string { return "" },
+		replay: func(_ *testing.T, lab *explore.Lab, s *schedule.Schedule) error { return lab.Replay(s, "miniredis") },
+	},
+}
+
+// compareDocs holds what docs/schedules.md shows against the files;
+// UPDATE_SCHEDULES=1 writes it.
+func compareDocs(t *testing.T) {
+	const doc, shownFile = "docs/schedules.md", scheduleFolder + "/lock-pause-oversell.schedule"
+	s, err := schedule.ReadFile(shownFile)
+	require.NoError(t, err)
+	raw, err := os.ReadFile(doc)
+	require.NoError(t, err)
+	text := string(raw)
+	for name, want := range map[string]string{
+		"example":   "```text\n" + s.String() + "```\n",
+		"ascii":     "```text\n" + s.ASCII() + "```\n",
+		"mermaid":   "```mermaid\n" + s.Mermaid() + "```\n",
+		"schedules": scheduleTable(t),
+	} {
+		begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
+		before, rest, ok := strings.Cut(text, begin)
+		require.True(t, ok, "%s shows no %s", doc, name)
+		shown, after, ok := strings.Cut(rest, end)
+		require.True(t, ok, "the %s of %s has no end", name, doc)
+		if os.Getenv("UPDATE_SCHEDULES") != "" {
+			text = before + begin + want + end + after
+			continue
+		}
+		require.Equal(t, want, shown, "the %s of %s is old; UPDATE_SCHEDULES=1 go test -run Schedules . writes it", name, doc)
+	}
+	if os.Getenv("UPDATE_SCHEDULES") != "" {
+		require.NoError(t, os.WriteFile(doc, []byte(text), 0o644))
+	}
+}
+
+func scheduleTable(t *testing.T) string {
+	var b strings.Builder
+	b.WriteString("| weakness | scheme | go-redis retries | violates | steps | worlds |\n| --- | --- | --- | --- | --- | --- |\n")
+	for _, path := range scheduleFiles(t) {
+		s, err := schedule.ReadFile(path)
+		require.NoError(t, err)
+		var worlds []string
+		for _, world := range scheduleWorlds {
+			if why := world.cannot(s); why != "" {
+				worlds = append(worlds, "not "+world.name+": "+why)
+			} else {
+				worlds = append(worlds, world.name)
+			}
+		}
+		name := strings.TrimSuffix(filepath.Base(path), ".schedule")
+		fmt.Fprintf(&b, "| [%s](../%s) | %s | %s | %s | %d | %s |\n",
+			strings.TrimPrefix(name, s.Scheme+"-"), path, s.Scheme, s.Retries, s.ViolatesText(), len(s.Steps), strings.Join(worlds, ", "))
+	}
+	return b.String()
+}
+
+func scheduleFiles(t *testing.T) []string {
+	files, err := filepath.Glob(filepath.Join(scheduleFolder, "*.schedule"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	return files
+}
+
+// A schedule in which one reply, outcome, stock or law is another one is
+// refused at that line, for every file of the corpus.
+func TestAnAlteredScheduleIsRefusedAtTheAlteredLine(t *testing.T) {
+	lab := explore.NewLab()
+	t.Cleanup(func() { require.NoError(t, lab.Close()) })
+	swapped := 0
+	for _, path := range scheduleFiles(t) {
+		for what, alter := range map[string]func(*schedule.Schedule) int{
+			"reply": func(s *schedule.Schedule) int {
+				i := slices.IndexFunc(s.Steps, func(st schedule.Step) bool { return st.Reply.Kind != schedule.None })
+				s.Steps[i].Reply = schedule.Reply{Kind: schedule.Error, Text: "OTHER"}
+				return s.Steps[i].Note.Line
+			},
+			"outcome": func(s *schedule.Schedule) int {
+				last := &s.Outcomes[len(s.Outcomes)-1]
+				if last.Outcome == model.Failed {
+					last.Outcome = model.Unknown
+				} else {
+					last.Outcome = model.Failed
+				}
+				return s.Notes[schedule.PartOutcome].Line
+			},
+			"stock": func(s *schedule.Schedule) int {
+				s.Final.Units++
+				return s.Notes[schedule.PartFinal].Line
+			},
+			"violates": func(s *schedule.Schedule) int {
+				s.Violates[0].Amount++
+				return s.Notes[schedule.PartViolates].Line
+			},
+			"two steps of a client in the other order": func(s *schedule.Schedule) int {
+				for i := range s.Steps[1:] {
+					a, b := &s.Steps[i], &s.Steps[i+1]
+					if a.Kind == schedule.Command && b.Kind == schedule.Command && a.Client == b.Client && a.Action() != b.Action() &&
+						a.Fault == "" && a.Reply.Kind != schedule.Blocked {
+						a.Note, b.Note = b.Note, a.Note
+						*a, *b = *b, *a
+						swapped++
+						return a.Note.Line
+					}
+				}
+				return 0
+			},
+			"violates nothing": func(s *schedule.Schedule) int {
+				s.Violates = nil
+				return s.Notes[schedule.PartViolates].Line
+			},
+		} {
+			s, err := schedule.ReadFile(path)
+			require.NoError(t, err)
+			line := alter(s)
+			if line == 0 {
+				continue // no such two steps
+			}
+			var diverged *schedule.DivergenceError
+			require.ErrorAs(t, lab.Replay(s, "miniredis"), &diverged, "%s %s", path, what)
+			require.Equal(t, line, diverged.Line, "%s %s: %v", path, what, diverged)
+		}
+	}
+	require.Greater(t, swapped, 40)
+}
+
+// weakness is what one file of the corpus shows.
+type weakness struct {
+	entry    schemes.Entry
+	fault    faults.Kind
+	retries  string
+	property model.Property
+	why      string
+}
+
+// serious orders the properties by what they cost: a weakness is named after
+// the first that it breaks.
+var serious = []model.Property{model.Oversell, model.DoubleSale, model.LostUnits, model.PhantomUnits, model.OrderMismatch,
+	model.FalseSoldOut, model.NonLinearizable, model.NegativePermanent, model.DoubleDeduct, model.NegativeTransient, model.Stuck, model.Unsold}
+
+// weaknesses lists what the schemes declare that explore must show: for each
+// scheme and fault the most serious property that is not broken without the
+// fault too, once without the retries of go-redis and once with them where that
+// is another one.
+func weaknesses() (list []weakness) {
+	for _, e := range schemes.All() {
+		anyway := map[model.Property]string{}
+		for _, retries := range []string{"off", "default"} {
+			for p, why := range declaredOf(e, faults.None, retries) {
+				anyway[p] = why
+			}
+		}
+		for _, kind := range evidence.ExploreKinds() {
+			var before model.Property
+			for _, retries := range []string{"off", "default"} {
+				says := declaredOf(e, kind, retries)
+				for _, p := range serious {
+					why, ok := says[p]
+					if _, free := anyway[p]; !ok || free && kind != faults.None {
+						continue
+					}
+					if p != before {
+						list = append(list, weakness{e, kind, retries, p, why})
+					}
+					before = p
+					break
+				}
+			}
+		}
+	}
+	return list
+}
+
+// declaredOf are the properties that a scheme declares broken in explore, in
+// any workload, and why.
+func declaredOf(e schemes.Entry, kind faults.Kind, retries string) map[model.Property]string {
+	says := map[model.Property]string{}
+	for _, w := range e.Guarantees.Weaknesses {
+		if w.Fault != string(kind) || w.World == "live" || w.Retries != "" && w.Retries != retries {
+			continue
+		}
+		for _, p := range w.Breaks {
+			says[p] = w.Why
+		}
+	}
+	return says
+}
+
+// faultNames are the faults in the names of files.
+var faultNames = map[faults.Kind]string{faults.ClientCrash: "crash", faults.ClientPause: "pause", faults.DuplicateRequest: "submitted-twice"}
+
+func (w weakness) file() string {
+	parts := []string{w.entry.Scheme.Name()}
+	if name, ok := faultNames[w.fault]; ok {
+		parts = append(parts, name)
+	} else if w.fault != faults.None {
+		parts = append(parts, string(w.fault))
+	}
+	if w.retries == "default" {
+		parts = append(parts, "retried")
+	}
+	return strings.Join(append(parts, string(w.property)), "-") + ".schedule"
+}
+
+// Every known weakness has its file, which shows it.
+func TestEveryKnownWeaknessHasASchedule(t *testing.T) {
+	for _, w := range weaknesses() {
+		s, err := schedule.ReadFile(filepath.Join(scheduleFolder, w.file()))
+		require.NoError(t, err, "UPDATE_SCHEDULES=1 go test -run Schedules . writes it")
+		require.Equal(t, w.entry.Scheme.Name(), s.Scheme, w.file())
+		require.Equal(t, []faults.Kind{w.fault}, s.Faults(), w.file())
+		require.Equal(t, w.retries, s.Retries, w.file())
+		require.True(t, slices.ContainsFunc(s.Violates, func(v schedule.Violation) bool { return v.Property == w.property }), w.file())
+	}
+}
+
+// writeSchedules searches the shortest schedule of each weakness.
+func writeSchedules(t *testing.T, lab *explore.Lab) {
+	require.NoError(t, os.MkdirAll(scheduleFolder, 0o755))
+	for _, w := range weaknesses() {
+		found := w.shortest(t, lab)
+		require.NotNil(t, found, "no search shows %s", w.file())
+		path := filepath.Join(scheduleFolder, w.file())
+		found.Notes = map[string]schedule.Note{schedule.PartVersion: {Above: w.comment(found)}}
+		if kept, err := schedule.ReadFile(path); err == nil {
+			found.Notes[schedule.PartVersion] = kept.Notes[schedule.PartVersion]
+			if len(kept.Steps) == len(found.Steps) {
+				found.Notes = kept.Notes
+				for i := range found.Steps {
+					found.Steps[i].Note = kept.Steps[i].Note
+				}
+			}
+		}
+		require.NoError(t, os.WriteFile(path, []byte(found.String()), 0o644))
+	}
+}
+
+// shortest searches every sale of two or three clients and one or two units.
+func (w weakness) shortest(t *testing.T, lab *explore.Lab) (best *schedule.Schedule) {
+	for clients := 2; clients <= 3; clients++ {
+		for _, load := range faults.Workloads() {
+			for stock := int64(1); stock <= 2; stock++ {
+				cfg := explore.Config{Entry: w.entry, Workload: load, Clients: clients, Stock: stock, Retries: w.retries}
+				if w.fault != faults.None {
+					cfg.Faults, cfg.MaxFaults = []faults.Kind{w.fault}, 1
+				}
+				r, err := lab.Run(t.Context(), cfg)
+				require.NoError(t, err)
+				found := r.Verdicts[w.property].Witness
+				if found == nil {
+					continue
+				}
+				s := found.Schedule()
+				if slices.Equal(s.Faults(), []faults.Kind{w.fault}) && (best == nil || len(s.Steps) < len(best.Steps)) {
+					best = s
+				}
+			}
+		}
+	}
+	return best
+}
+
+// comment says in plain words what one sees.
+func (w weakness) comment(s *schedule.Schedule) []string {
+	var lines []string
+	say := func(text string) {
+		for len(text) > 96 {
+			at := strings.LastIndexByte(text[:96], ' ')
+			lines, text = append(lines, "# "+text[:at]), text[at+1:]
+		}
+		lines = append(lines, "# "+text)
+	}
+	say(w.entry.Scheme.Name() + ": " + w.why + ".")
+	say(w.event(s))
+	say(w.result(s))
+	return append(lines, "")
+}
+
+func (w weakness) event(s *schedule.Schedule) string {
+	again := ""
+	if s.Retries == "default" {
+		again = " go-redis sends it again."
+	}
+	for i := range s.Steps {
+		st := &s.Steps[i]
+		who, what := "client "+st.Client, commandOf(st)
+		switch st.FaultKind() {
+		case faults.ClientCrash:
+			return "Client " + st.Client + " is killed after its " + what + "."
+		case faults.ClientPause:
+			return "Client " + st.Client + " stands still after its " + what + " until the lease is over."
+		case faults.RequestLost:
+			return "The " + what + " of " + who + " never reaches the server." + again
+		case faults.ReplyLost, faults.CommitReplyLost:
+			return "The server executes the " + what + " of " + who + ", and the reply is lost." + again
+		case faults.RequestDelayed:
+			return "The " + what + " of " + who + " is given up, and reaches the server later all the same." + again
+		case faults.DuplicateRequest:
+			return "Request " + st.Request + " is submitted a second time, through " + who + "."
+		case faults.StoreLoses:
+			return fmt.Sprintf("Redis comes back without the last of the writes it had acknowledged, %d in number.", st.Lost)
+		case faults.ScriptFlush:
+			return "Redis forgets its scripts."
+		}
+	}
+	return "Nothing goes wrong: the order of the steps is enough."
+}
+
+// commandOf is the first word or two of a step.
+func commandOf(st *schedule.Step) string {
+	switch {
+	case st.Server == schedule.SQL:
+		return strings.ToUpper(strings.Fields(st.Statement + " statement")[0])
+	case len(st.Words) > 1 && strings.HasPrefix(st.Words[0], "EVAL"):
+		return st.Words[1]
+	case len(st.Words) > 0:
+		return st.Words[0]
+	}
+	return "statement"
+}
+
+func (w weakness) result(s *schedule.Schedule) string {
+	var sold, amount int64
+	there := s.Stock
+	for _, a := range s.Outcomes {
+		switch c, _ := s.Client(a.Client); a.Outcome {
+		case model.Sold:
+			sold += c.Calls[a.N-1].Qty
+		case model.OK:
+			there += c.Calls[a.N-1].Qty
+		}
+	}
+	for _, v := range s.Violates {
+		if v.Property == w.property {
+			amount = v.Amount
+		}
+	}
+	switch w.property {
+	case model.Oversell:
+		return fmt.Sprintf("At the end %d of %d are sold, %d too many, and the stock says %s.", sold, there, amount, s.Final)
+	case model.DoubleSale:
+		return "At the end the buyer has bought twice."
+	case model.LostUnits:
+		return fmt.Sprintf("At the end %d of %d are sold and the stock says %s: %d can never be sold.", sold, there, s.Final, amount)
+	case model.PhantomUnits:
+		return fmt.Sprintf("At the end %d of %d are sold and the stock says %s: %d that it promises do not exist.", sold, there, s.Final, amount)
+	case model.FalseSoldOut:
+		return "Somebody is told sold out although there was enough all the time."
+	case model.DoubleDeduct:
+		return fmt.Sprintf("One request takes its units twice; the stock says %s.", s.Final)
+	case model.Unsold:
+		return fmt.Sprintf("At the end somebody was turned away as busy, and the stock says %s: nobody bought them.", s.Final)
+	}
+	info, _ := w.property.Info()
+	return fmt.Sprintf("At the end: %s (%d %s).", info.BrokenWhen, amount, info.Unit)
+}
