@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"stockproof/engines/redisstore"
-	"stockproof/faults"
 	"stockproof/faults/schedule"
 	"stockproof/model"
 	"stockproof/schemes"
@@ -24,7 +23,6 @@ func Replay(entry schemes.Entry, s *schedule.Schedule, engine redisstore.Engine)
 }
 
 func replay(entry schemes.Entry, s *schedule.Schedule, engine redisstore.Engine, trace func(sqlEvent)) (err error) {
-	defer rescue(&err)
 	if s.SKU != sku {
 		return fmt.Errorf("%w: article %s, explore knows only %s", ErrConfig, s.SKU, sku)
 	}
@@ -142,15 +140,16 @@ func (r *replayer) abandon(sessions ...int) {
 }
 
 type replayClient struct {
-	spec    schedule.Client
-	number  int
-	op      int  // of the present operation, from 0
-	run     *run // of the present operation, nil before it begins
-	crashed bool
-	paused  bool
-	hungUp  []int
-	late    []lateStep
-	blocked []int // its database connections with a statement that waits
+	spec      schedule.Client
+	number    int
+	op        int  // of the present operation, from 0
+	run       *run // of the present operation, nil before it begins
+	crashed   bool
+	paused    bool
+	submitted bool // it was told to begin an operation under the request of another
+	hungUp    []int
+	late      []lateStep
+	blocked   []int // its database connections with a statement that waits
 }
 
 // lateStep is a request that is still on its way.
@@ -214,6 +213,10 @@ func (r *replayer) do(i int) error {
 			if c.op >= len(c.spec.Calls) || c.crashed {
 				return diverged("a step of "+c.spec.Name, "that it has nothing left to do")
 			}
+			if as := c.spec.Calls[c.op].As; as != "" && !c.submitted {
+				return diverged(c.spec.Name+" to submit "+as+" again before", "that it has not")
+			}
+			c.submitted = false
 			r.begin(c, i)
 		}
 		by, request = &c.spec.Calls[c.op], c.spec.Request(c.op+1)
@@ -254,6 +257,7 @@ func (r *replayer) do(i int) error {
 		if c.run != nil || c.op >= len(c.spec.Calls) || c.spec.Calls[c.op].As != st.Request {
 			return diverged(c.spec.Name+" to be about to submit "+st.Request, "that it is not")
 		}
+		c.submitted = true
 	default:
 		return diverged("a kind of step that exists", string(st.Kind))
 	}
@@ -274,231 +278,6 @@ func (r *replayer) wait(d time.Duration) {
 	for i := range r.before {
 		r.before[i] = r.before[i].After(d)
 	}
-}
-
-// find is the parked step that a line means.
-func find(places []place, st *schedule.Step) (place, bool) {
-	for _, p := range places {
-		if asked := askedOf(p.step.sql, p.step.conn, splitArgs(p.step.args)); sameRequest(&asked, st) {
-			return p, true
-		}
-	}
-	return place{}, false
-}
-
-// sameRequest says whether two steps send the same.
-func sameRequest(a, b *schedule.Step) bool {
-	return a.Server == b.Server && a.Conn == b.Conn && slices.Equal(a.Words, b.Words) && a.Statement == b.Statement
-}
-
-// parkedAt tells where a client stands, as a schedule would write it.
-func (c *replayClient) parkedAt() string {
-	places := c.run.wire.pending()
-	if c.run.isDone() {
-		return "that " + c.spec.Name + " is done"
-	}
-	if len(places) == 0 {
-		return "that " + c.spec.Name + " waits"
-	}
-	var words []string
-	for _, p := range places {
-		asked := askedOf(p.step.sql, p.step.conn, splitArgs(p.step.args))
-		asked.Kind = schedule.Command
-		words = append(words, asked.Action())
-	}
-	return strings.Join(words, " and ")
-}
-
-func (r *replayer) command(c *replayClient, st *schedule.Step, diverged func(string, string) error) ([]redisstore.Message, error) {
-	if c.paused {
-		return nil, diverged("a step of "+c.spec.Name, "that it is paused")
-	}
-	p, ok := find(c.run.wire.pending(), st)
-	if !ok || p.step.sql && slices.Contains(c.blocked, p.step.conn) {
-		return nil, diverged(st.Action(), c.parkedAt())
-	}
-	if st.Fault == faults.RequestLost || st.Fault == faults.RequestDelayed {
-		if st.Fault == faults.RequestDelayed {
-			c.late = append(c.late, lateStep{line: *st, step: p.step, op: c.op})
-		}
-		c.cut(p)
-		return nil, nil
-	}
-	reply, blocked, messages, err := r.execute(c, p.step)
-	if err != nil {
-		return nil, err
-	}
-	return messages, r.answer(c, p, st, reply, blocked, diverged)
-}
-
-func (c *replayClient) cut(p place) {
-	if p.call != nil {
-		c.run.wire.cutSQL(p.call)
-	} else {
-		p.conn.cut()
-	}
-	c.run.settle()
-}
-
-// answer holds a reply against the line and gives it to the client, unless the
-// line's fault comes between.
-func (r *replayer) answer(c *replayClient, p place, st *schedule.Step, reply string, blocked bool, diverged func(string, string) error) error {
-	if seen := replyOf(p.step.sql, reply, blocked).String(); seen != st.Reply.String() {
-		return diverged(st.Reply.String(), seen)
-	}
-	switch {
-	case st.Fault == faults.ClientCrash:
-		c.crashed = true
-		r.abandon(allSessions(c.number)...)
-	case st.Fault == faults.ReplyLost || st.Fault == faults.CommitReplyLost:
-		c.cut(p)
-	case blocked:
-		c.blocked = append(c.blocked, p.step.conn)
-	case p.call != nil:
-		c.run.wire.answerSQL(p.call, reply)
-		c.run.settle()
-	default:
-		p.conn.reply(reply)
-		c.run.settle()
-	}
-	c.paused = c.paused || st.Fault == faults.ClientPause
-	return nil
-}
-
-func allSessions(client int) []int {
-	var all []int
-	for _, conn := range allConns {
-		all = append(all, session(client, conn))
-	}
-	return all
-}
-
-// execute asks the servers.
-func (r *replayer) execute(c *replayClient, s step) (reply string, blocked bool, messages []redisstore.Message, err error) {
-	words := splitArgs(s.args)
-	if s.sql {
-		r.now.sql, reply, blocked, err = r.now.sql.exec(s, c.number, 0)
-		r.note(sqlEvent{StepCommand, session(c.number, s.conn), words, blocked, reply})
-		return reply, blocked, nil, err
-	}
-	res, err := r.engine.Exec(r.now.redis, words)
-	if err != nil {
-		return "", false, nil, err
-	}
-	if res.State.Encode() != r.now.redis.Encode() {
-		r.before = append(r.before, r.now.redis)
-	}
-	r.now.redis = res.State
-	return res.Reply, false, res.Messages, nil
-}
-
-// spread delivers messages to every client that listens, after the one that
-// acts has its own reply, and answers who of the others did.
-func (r *replayer) spread(messages []redisstore.Message, actor *replayClient) (woken []string) {
-	for _, m := range messages {
-		for _, name := range r.order {
-			c := r.clients[name]
-			if c.run == nil || c.crashed {
-				continue
-			}
-			if c != actor && slices.Contains(c.run.wire.subscriptions(), m.Channel) && !slices.Contains(woken, name) {
-				woken = append(woken, name)
-			}
-			c.run.wire.publish(m.Channel, m.Payload)
-			c.run.settle()
-		}
-	}
-	return woken
-}
-
-// takeLate takes the delayed request that a line means.
-func (c *replayClient) takeLate(st *schedule.Step, diverged func(string, string) error) (lateStep, error) {
-	for i, l := range c.late {
-		if sameRequest(&l.line, st) {
-			c.late = slices.Delete(c.late, i, i+1)
-			return l, nil
-		}
-	}
-	return lateStep{}, diverged(st.Action(), "that no such request is on its way")
-}
-
-func (r *replayer) arrives(c *replayClient, late lateStep, st *schedule.Step, diverged func(string, string) error) ([]redisstore.Message, error) {
-	reply, blocked, messages, err := r.execute(c, late.step)
-	if err != nil {
-		return nil, err
-	}
-	if seen := replyOf(late.step.sql, reply, blocked).String(); seen != st.Reply.String() {
-		return nil, diverged(st.Reply.String(), seen)
-	}
-	return messages, nil
-}
-
-// grant lets the blocked statement of a connection go on.
-func (r *replayer) grant(c *replayClient, conn int, st *schedule.Step, diverged func(string, string) error) (reply string, blocked bool, err error) {
-	number, kill := session(c.number, conn), st.Kind == schedule.Deadlock
-	if !kill && !slices.Contains(r.now.sql.db.Runnable(), number) {
-		return "", false, diverged("a statement that can go on", "one that cannot")
-	}
-	if kill && !slices.ContainsFunc(r.now.sql.db.Deadlocked(), func(cycle []int) bool { return slices.Contains(cycle, number) }) {
-		return "", false, diverged("a deadlock", "none")
-	}
-	if r.now.sql, reply, blocked, err = r.now.sql.grant(number, kill); err != nil {
-		return "", false, err
-	}
-	what := StepGranted
-	if kill {
-		what = StepDeadlock
-	}
-	r.note(sqlEvent{what, number, nil, blocked, reply})
-	return reply, blocked, nil
-}
-
-func (r *replayer) granted(c *replayClient, st *schedule.Step, diverged func(string, string) error) error {
-	conn := c.op*connsPerOp + st.Conn
-	at := slices.Index(c.blocked, conn)
-	if at < 0 || c.run == nil || c.crashed {
-		return diverged("a client that waits for a statement", "that it does not")
-	}
-	c.blocked = slices.Delete(c.blocked, at, at+1)
-	reply, blocked, err := r.grant(c, conn, st, diverged)
-	if err != nil {
-		return err
-	}
-	places := c.run.wire.pending()
-	i := slices.IndexFunc(places, func(p place) bool { return p.step.sql && p.step.conn == conn })
-	if i < 0 {
-		return diverged("a client that waits for its statement", c.parkedAt())
-	}
-	return r.answer(c, places[i], st, reply, blocked, diverged)
-}
-
-// orphan lets a statement go on whose client is gone, or no longer waits.
-func (r *replayer) orphan(c *replayClient, st *schedule.Step, diverged func(string, string) error) error {
-	if r.now.sql.db != nil {
-		for op := range maxOps {
-			conn := op*connsPerOp + st.Conn
-			owned := !c.crashed && slices.Contains(c.blocked, conn)
-			if !owned && slices.Contains(r.now.sql.db.Runnable(), session(c.number, conn)) {
-				_, _, err := r.grant(c, conn, st, diverged)
-				return err
-			}
-		}
-	}
-	return diverged("a statement that can go on", "none")
-}
-
-// closeSessions tells the server which connections a client has hung up.
-func (r *replayer) closeSessions(c *replayClient) {
-	c.run.wire.mu.Lock()
-	closed := slices.Clone(c.run.wire.closed)
-	c.run.wire.mu.Unlock()
-	for _, conn := range newlyClosed(c.hungUp, closed) {
-		travels := slices.ContainsFunc(c.late, func(l lateStep) bool { return l.step.sql && l.step.conn == conn })
-		if !travels {
-			r.abandon(session(c.number, conn))
-		}
-	}
-	c.hungUp = closed
 }
 
 // compareAnswers collects who has an answer now, and who got a message and has
@@ -566,104 +345,4 @@ func (r *replayer) compareStock(st *schedule.Step, by *schedule.Call, request st
 		r.taken[request] += min(was.Units-got.value, by.Qty)
 	}
 	return nil
-}
-
-// counter reads the counter through the scheme's own Read, on a moment that is
-// then forgotten.
-func (r *replayer) counter() (counter, error) {
-	if _, ok := r.entry.Scheme.(schemes.Reader); !ok {
-		return counter{}, nil
-	}
-	a := &automaton{entry: r.entry, times: r.s.Times, retries: -1, role: role{action: read, client: "reader", request: "reader.1"}}
-	run := a.start()
-	defer func() {
-		run.cancel()
-		run.wire.kill()
-		r.runs = append(r.runs, run)
-	}()
-	run.settle()
-	sql := r.now.sql
-	for range maxSolo {
-		if run.isDone() {
-			return counter{run.result.value, run.result.outcome == model.Value}, nil
-		}
-		places := run.wire.pending()
-		if len(places) == 0 {
-			break
-		}
-		p := places[0]
-		if p.call != nil {
-			var reply string
-			var err error
-			if sql, reply, _, err = sql.exec(p.step, maxSlots-1, 0); err != nil {
-				return counter{}, err
-			}
-			run.wire.answerSQL(p.call, reply)
-		} else {
-			res, err := r.engine.Exec(r.now.redis, splitArgs(p.step.args))
-			if err != nil {
-				return counter{}, err
-			}
-			p.conn.reply(res.Reply)
-		}
-		run.settle()
-	}
-	return counter{}, nil
-}
-
-// conclude says what the execution came to.
-func (r *replayer) conclude(w *world) (schedule.End, error) {
-	end := schedule.End{Final: r.stock}
-	rests := r.now.sql.db == nil || len(r.now.sql.db.Waiting()) == 0
-	for _, name := range r.order {
-		c := r.clients[name]
-		rests = rests && len(c.late) == 0 && (c.crashed || c.op == len(c.spec.Calls))
-	}
-	var ops []model.Operation
-	for _, op := range r.history {
-		if op.Open && op.label.Outcome == schedule.Unfinished && r.clients[op.label.Client].crashed {
-			op.label.Outcome = model.Unknown
-		}
-		ops = append(ops, op.Operation)
-		end.Outcomes = append(end.Outcomes, op.label)
-	}
-	if !rests {
-		if r.lowest < 0 {
-			end.Violates = append(end.Violates, schedule.Violation{Property: model.NegativeTransient, Amount: r.lowest})
-		}
-		return end, nil
-	}
-	at, _ := w.change(-1, func(moment) moment { return r.now })
-	at = w.atRest(at)
-	rest := model.Rest{Initial: r.s.Stock, Taken: r.taken, Lowest: &r.lowest}
-	left, err := w.count(at)
-	if err != nil {
-		return end, err
-	}
-	if end.Final = (schedule.Stock{Known: left.known, Units: left.value}); left.known {
-		rest.Counter = &left.value
-	}
-	if _, audited := r.entry.Scheme.(schemes.Auditor); audited {
-		_, res, err := w.alone(at, orders, 0, prober)
-		if err != nil {
-			return end, err
-		}
-		if res.outcome != model.OK {
-			return end, fmt.Errorf("%w: orders: %s", ErrScheme, res.err)
-		}
-		list := decodeOrders(res.orders)
-		end.Orders, rest.Orders = &list, &list
-		ops, _ = model.Settle(ops, list, 2*int64(len(r.s.Steps))+2)
-	}
-	_, res, err := w.alone(at, deduct, 1, prober)
-	if err != nil {
-		return end, err
-	}
-	rest.Probe = &res.outcome
-	for _, f := range judgeHistory(ops, rest) {
-		if f.Broken {
-			end.Violates = append(end.Violates, schedule.Violation{Property: f.Property, Amount: f.Amount})
-		}
-	}
-	return end, nil
 }

@@ -129,7 +129,7 @@ func redisReply(raw string) (r schedule.Reply, rest string) {
 	n, err := strconv.ParseInt(body, 10, 64)
 	switch {
 	case err != nil:
-		fail(fmt.Errorf("reply %q of the engine: %w", raw, err))
+		panic(fmt.Sprintf("explore: the engine replied %q", raw)) // engines parse what they get
 	case head[0] == ':':
 		return schedule.Reply{Kind: schedule.Int, Int: n}, rest
 	case n < 0:
@@ -154,7 +154,7 @@ func sqlReply(text string) schedule.Reply {
 		if errors.As(reply.Err, &pg) {
 			return schedule.Reply{Kind: schedule.Error, Text: pg.Code}
 		}
-		fail(reply.Err)
+		panic(fmt.Sprintf("explore: a reply that no server gives: %v", reply.Err)) // see finishSQL
 	}
 	words := strings.Fields(reply.Tag)
 	n, err := strconv.ParseInt(words[len(words)-1], 10, 64)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -272,21 +271,4 @@ func newMoment(entry schemes.Entry) (moment, error) {
 		return moment{}, r.Err
 	}
 	return moment{sql: sqlState{db}}, nil
-}
-
-// sqlText is a statement for reading.
-func sqlText(words []string) string {
-	text := strings.Join(strings.Fields(words[0]), " ")
-	var args []string
-	for _, w := range words[1:] {
-		if w == "n" {
-			args = append(args, "null")
-		} else {
-			args = append(args, w[1:])
-		}
-	}
-	if len(args) > 0 {
-		text += " [" + strings.Join(args, ", ") + "]"
-	}
-	return text
 }

@@ -97,7 +97,7 @@ func (p *parser) act(text string, st *Step) (rest string, err error) {
 	case "never":
 		st.Kind = Never
 		if first, rest = cutWord(rest); first != "arrives:" {
-			return "", errors.New("want never arrives: and the command")
+			return "", errors.New("want \"never arrives:\" and the command")
 		}
 		return p.what(trimBlank(rest), st)
 	}
@@ -124,7 +124,7 @@ func (p *parser) what(text string, st *Step) (rest string, err error) {
 	}
 	st.Server = Redis
 	if !commandName.MatchString(first) {
-		return "", fmt.Errorf("%q is no command of Redis, which is in capitals, nor SQL, resume, submits, arrives: or never arrives:", first)
+		return "", fmt.Errorf("%q is no command of Redis, which is in capitals, nor SQL, resume, submits, arrives: or never arrives", first)
 	}
 	st.Words = []string{first}
 	for {
