@@ -150,6 +150,9 @@ func TestAnAlteredScheduleIsRefusedAtTheAlteredLine(t *testing.T) {
 				return s.Notes[schedule.PartFinal].Line
 			},
 			"violates": func(s *schedule.Schedule) int {
+				if len(s.Violates) == 0 {
+					s.Violates = []schedule.Violation{{Property: model.Stuck}}
+				}
 				s.Violates[0].Amount++
 				return s.Notes[schedule.PartViolates].Line
 			},
@@ -167,6 +170,9 @@ func TestAnAlteredScheduleIsRefusedAtTheAlteredLine(t *testing.T) {
 				return 0
 			},
 			"violates nothing": func(s *schedule.Schedule) int {
+				if len(s.Violates) == 0 {
+					return 0
+				}
 				s.Violates = nil
 				return s.Notes[schedule.PartViolates].Line
 			},
@@ -175,7 +181,7 @@ func TestAnAlteredScheduleIsRefusedAtTheAlteredLine(t *testing.T) {
 			require.NoError(t, err)
 			line := alter(s)
 			if line == 0 {
-				continue // no such two steps
+				continue // nothing of the kind in it
 			}
 			var diverged *schedule.DivergenceError
 			require.ErrorAs(t, lab.Replay(s, "miniredis"), &diverged, "%s %s", path, what)
