@@ -105,6 +105,10 @@ func (p *parser) config() error {
 	return nil
 }
 
+// maxTime bounds one time: far above any lease, and few enough renewals of a
+// watchdog that a replay ends.
+const maxTime = 10 * time.Minute
+
 // duration is a time of at least one millisecond.
 func duration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
@@ -113,6 +117,8 @@ func duration(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is no time; write it as 300ms", text)
 	case d < time.Millisecond || d%time.Millisecond != 0:
 		return 0, fmt.Errorf("%s: want whole milliseconds, at least one", text)
+	case d > maxTime:
+		return 0, fmt.Errorf("%s: the most is %s", text, maxTime)
 	}
 	return d, nil
 }

@@ -150,6 +150,7 @@ func TestABadLineIsNamedWithItsReason(t *testing.T) {
 		{small("a  submits c.1 again"), line, "want submits"},
 		{small("   wait"), line, "no time"},
 		{small("   wait 1us"), line, "whole milliseconds"},
+		{small("   wait 11m"), line, "the most is 10m0s"},
 		{small("   wait 1ms => nil"), line, "nobody replies"},
 		{small("   wait 1ms ! crash"), line, "client's own step"},
 		{small("   store loses"), line, "store loses N"},
