@@ -1,0 +1,288 @@
+package model
+
+import "slices"
+
+// beam runs an engine over a history. Where the frontier was cut and then no
+// state was left, it goes back and looks harder.
+type beam struct {
+	*engine
+	limits  Limits
+	initial int64
+	buf     []item // since the oldest checkpoint
+	first   int    // how many items came before buf
+	pos     int    // items the engine was given
+	points  []checkpoint
+	tries   int // at the place that resists
+	hardest int // position of that place
+	easy    int // position from which the first level will do again
+	kept    int // steps left by the last compaction
+	out     *Judgement
+}
+
+// checkpoint is an engine as it was before an item.
+type checkpoint struct {
+	pos      int
+	complete bool
+	slots    []pending
+	free     []int32
+	heap     []int32
+	checks   []int32
+	kinds    []kind
+	words    int
+	counters int
+	moves    []uint64
+	checkMsk []uint64
+	front    []uint64
+	n        int
+	unit     bool
+	steps    int
+}
+
+// checkpointEvery is how many items lie between two checkpoints.
+var checkpointEvery = 256
+
+var levels = []level{
+	{width: 16, solutions: 3, nodes: 100},
+	{width: 64, solutions: 8, nodes: 1000, excursions: true},
+	{width: 512, solutions: 64, nodes: 10_000, excursions: true},
+	{width: 8192, solutions: 4096, nodes: 200_000, excursions: true},
+}
+
+// unitLevels are for moves by one unit, where visiting a value costs little.
+var unitLevels = []level{
+	{width: 64, solutions: 8, nodes: 1000, excursions: true},
+	{width: 1024, solutions: 64, nodes: 10_000, excursions: true},
+	{width: 16384, solutions: 4096, nodes: 200_000, excursions: true},
+}
+
+func newBeam(initial int64, limits Limits) *beam {
+	b := &beam{engine: newEngine(initial, limits.Order, unitLevels[0]), limits: limits, initial: initial}
+	b.points = append(b.points, b.save())
+	return b
+}
+
+func (b *beam) decided() bool { return b.out != nil }
+
+func (b *beam) add(it item) {
+	if b.out != nil {
+		return
+	}
+	b.buf = append(b.buf, it)
+	b.run()
+}
+
+func (b *beam) finish() Judgement {
+	for b.out == nil {
+		if b.run(); b.out == nil && b.drain() {
+			b.out = &Judgement{Ruling: Legal, Method: "frontier"}
+			if b.keep {
+				b.out.Order = b.order()
+			}
+		}
+	}
+	b.out.Work = b.work
+	return *b.out
+}
+
+// drain lets everything return.
+func (b *beam) drain() bool {
+	for len(b.heap) > 0 {
+		if !b.answer() {
+			b.resist()
+			return false
+		}
+	}
+	return true
+}
+
+// run gives the engine what is in the buffer.
+func (b *beam) run() {
+next:
+	for b.out == nil && b.pos < b.first+len(b.buf) {
+		it := b.buf[b.pos-b.first]
+		for b.due(it.call) {
+			if !b.answer() {
+				b.resist()
+				continue next
+			}
+		}
+		if b.pos%checkpointEvery == 0 && b.pos > b.points[len(b.points)-1].pos {
+			b.checkpoint()
+		}
+		b.call(it)
+		b.pos++
+		if b.work > b.limits.Work {
+			b.undecided("the work allowed was used up")
+		}
+	}
+}
+
+func (b *beam) levels() []level {
+	if b.unit {
+		return unitLevels
+	}
+	return levels
+}
+
+// checkpoint remembers the engine; a complete frontier makes all earlier ones
+// unnecessary.
+func (b *beam) checkpoint() {
+	if b.pos >= b.easy {
+		b.tries, b.level = 0, b.levels()[0]
+	}
+	if b.quiet() {
+		b.complete = true
+	}
+	if b.complete {
+		b.buf = slices.Delete(b.buf, 0, b.pos-b.first)
+		b.first = b.pos
+		b.points = b.points[:0]
+	} else if n := len(b.points); n > 64 && n%16 != 0 {
+		b.points = slices.Delete(b.points, n-16, n-15)
+	}
+	b.points = append(b.points, b.save())
+	b.compact()
+}
+
+// quiet says whether there can only be one state: nothing is pending, and no
+// unknown can still take effect.
+func (b *beam) quiet() bool { return len(b.heap) == 0 && b.counters == 0 }
+
+// resist is what happens when no state is left.
+func (b *beam) resist() {
+	if b.complete {
+		b.refuted("")
+		return
+	}
+	if b.pos > b.hardest {
+		b.tries = 0
+	}
+	b.hardest = max(b.hardest, b.pos)
+	top := len(b.levels()) - 1
+	if b.tries == top && b.relaxed() {
+		return
+	}
+	b.tries++
+	if b.tries > top+3 || b.work > b.limits.Work {
+		if !b.relaxed() {
+			b.undecided("")
+		}
+		return
+	}
+	// Further and further back: the mistake may be older than what it showed at.
+	back := b.pos - checkpointEvery<<(2*b.tries-2)
+	at := len(b.points) - 1
+	for at > 0 && (b.points[at].pos > back || b.tries > top+2) {
+		at--
+	}
+	b.load(b.points[at])
+	b.points = b.points[:at+1]
+	b.level = b.levels()[min(b.tries, top)]
+	b.easy = b.hardest + checkpointEvery
+}
+
+func (b *beam) undecided(string) {
+	b.out = &Judgement{Ruling: Undecided, Method: "frontier", Resisted: [2]int{b.index(b.points[0].pos), b.index(b.pos - 1)}}
+}
+
+// index is the index of the operation at a position.
+func (b *beam) index(pos int) int {
+	if len(b.buf) == 0 {
+		return 0
+	}
+	return int(b.buf[min(max(pos-b.first, 0), len(b.buf)-1)].index)
+}
+
+func (b *beam) refuted(relaxed string) {
+	r := &Refutation{Op: int(b.failed.index), Relaxed: relaxed}
+	r.Lowest, r.Highest = b.bounds()
+	b.out = &Judgement{Ruling: Illegal, Method: "frontier", Refutation: r}
+}
+
+// bounds are the values the stock may have had before the operation that
+// failed.
+func (e *engine) bounds() (lo, hi int64) {
+	for i := range e.n {
+		l, h := e.reach(e.state(i))
+		if i == 0 || l < lo {
+			lo = l
+		}
+		hi = max(hi, h)
+	}
+	return lo, hi
+}
+
+func (b *beam) save() checkpoint {
+	e := b.engine
+	c := checkpoint{pos: b.pos, complete: e.complete, slots: slices.Clone(e.slots), free: slices.Clone(e.free),
+		heap: slices.Clone(e.heap), checks: slices.Clone(e.checks), kinds: slices.Clone(e.kinds), words: e.words, counters: e.counters,
+		moves: slices.Clone(e.moveMask), checkMsk: slices.Clone(e.checkMask), front: slices.Clone(e.front[:e.n*e.stride()]), n: e.n, unit: e.unit, steps: len(e.steps)}
+	for i := range c.kinds {
+		c.kinds[i].pending = slices.Clone(c.kinds[i].pending)
+	}
+	return c
+}
+
+func (b *beam) load(c checkpoint) {
+	e := b.engine
+	b.pos, e.complete, e.words, e.counters, e.n, e.unit = c.pos, c.complete, c.words, c.counters, c.n, c.unit
+	e.slots, e.free, e.heap, e.checks = slices.Clone(c.slots), slices.Clone(c.free), slices.Clone(c.heap), slices.Clone(c.checks)
+	e.kinds, e.moveMask, e.checkMask, e.front = slices.Clone(c.kinds), slices.Clone(c.moves), slices.Clone(c.checkMsk), slices.Clone(c.front)
+	clear(e.byMove)
+	for i := range e.kinds {
+		e.kinds[i].pending = slices.Clone(c.kinds[i].pending)
+		e.byMove[e.kinds[i].delta] = int32(i)
+	}
+	e.steps = e.steps[:c.steps]
+}
+
+// order follows the steps of one state that is left.
+func (e *engine) order() []int {
+	var order []int
+	for at := int32(uint32(e.state(0)[1])); at != none; at = e.steps[at].parent {
+		order = append(order, int(e.steps[at].op))
+	}
+	slices.Reverse(order)
+	return order
+}
+
+// compact forgets the steps that lead to no state that may still be needed.
+func (b *beam) compact() {
+	if !b.keep || len(b.steps) < 1<<16 || len(b.points) > 1 || len(b.steps) < 2*b.kept {
+		return
+	}
+	b.kept = b.engine.forget(b.points[0].front)
+	b.points[0].steps = len(b.steps)
+}
+
+// forget drops steps that no state of the frontier needs; the rows of its
+// checkpoint are renamed with it.
+func (e *engine) forget(saved []uint64) int {
+	live := make([]bool, len(e.steps))
+	for i := range e.n {
+		for at := int32(uint32(e.state(i)[1])); at != none && !live[at]; at = e.steps[at].parent {
+			live[at] = true
+		}
+	}
+	names := make([]int32, len(e.steps))
+	kept := e.steps[:0]
+	for i, s := range e.steps {
+		if live[i] {
+			if s.parent != none {
+				s.parent = names[s.parent]
+			}
+			names[i] = int32(len(kept))
+			kept = append(kept, s)
+		}
+	}
+	e.steps = kept
+	stride := e.stride()
+	for _, rows := range [][]uint64{e.front[:e.n*stride], saved} {
+		for i := 1; i < len(rows); i += stride {
+			if old := int32(uint32(rows[i])); old != none {
+				rows[i] = asWord(names[old])
+			}
+		}
+	}
+	return len(kept)
+}

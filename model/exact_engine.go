@@ -1,0 +1,368 @@
+package model
+
+import "math/bits"
+
+// none marks the absence of a log entry or a slot.
+const none = int32(-1)
+
+// pending is an operation that was called and has not returned.
+type pending struct {
+	item
+	kind int32 // of a move; none for a check
+}
+
+// kind is all moves of the same quantity in the same direction: they are
+// interchangeable.
+type kind struct {
+	delta   int64
+	pending []int32 // slots of the definite ones, in order of return
+	unknown []int32 // indexes of the unknown ones, in order of call
+	column  int     // where a state counts the unknowns it used; 0 while there are none
+}
+
+// step is one operation of a linearization.
+type step struct{ parent, op int32 }
+
+// engine is a frontier of states between two events. A state is a row of
+// words: value, last step, one bit for each slot that is linearized (a move) or
+// discharged (a check), and the unknowns used by kind.
+type engine struct {
+	slots  []pending
+	free   []int32
+	heap   []int32 // slots by return
+	checks []int32 // slots of pending checks
+	kinds  []kind
+	byMove map[int64]int32
+
+	words     int // of slots in a row
+	counters  int
+	moveMask  []uint64
+	checkMask []uint64
+	front     []uint64
+	n         int  // rows in front
+	complete  bool // every reachable state is in front or dominated there
+	unit      bool // every move so far is by one unit
+
+	next    []uint64
+	closure []uint64
+	row     []uint64
+	solver  solver
+
+	keep   bool // keep steps
+	steps  []step
+	level  level
+	work   int64
+	failed item // the check or move at which no state was left
+}
+
+// level says how hard to look. Cutting anything makes the frontier incomplete,
+// and then an empty one proves nothing.
+type level struct {
+	width      int  // states kept
+	solutions  int  // ways to reach a value
+	nodes      int  // partial ways looked at
+	excursions bool // visit the values of checks that need not be answered yet
+}
+
+const header = 2 // words of a row before the bits
+
+func newEngine(initial int64, keep bool, l level) *engine {
+	e := &engine{byMove: map[int64]int32{}, complete: true, unit: true, keep: keep, level: l, words: 1}
+	e.moveMask, e.checkMask = make([]uint64, 1), make([]uint64, 1)
+	e.front = make([]uint64, e.stride())
+	e.front[0] = uint64(initial)
+	e.front[1] = asWord(none)
+	e.n = 1
+	return e
+}
+
+func asWord(i int32) uint64 { return uint64(uint32(i)) }
+
+func (e *engine) stride() int           { return header + e.words + e.counters }
+func (e *engine) state(i int) []uint64  { s := e.stride(); return e.front[i*s : (i+1)*s : (i+1)*s] }
+func bit(row []uint64, slot int32) bool { return row[header+slot>>6]>>(slot&63)&1 == 1 }
+
+// relayout makes room for more words or counters in every row.
+func (e *engine) relayout(words, counters int) {
+	old := e.stride()
+	rows := make([]uint64, 0, e.n*(header+words+counters))
+	for i := range e.n {
+		r := e.front[i*old : (i+1)*old]
+		rows = append(rows, r[:header+e.words]...)
+		rows = append(rows, make([]uint64, words-e.words)...)
+		rows = append(rows, r[header+e.words:]...)
+		rows = append(rows, make([]uint64, counters-e.counters)...)
+	}
+	e.front = rows
+	for len(e.moveMask) < words {
+		e.moveMask, e.checkMask = append(e.moveMask, 0), append(e.checkMask, 0)
+	}
+	e.words, e.counters = words, counters
+}
+
+func (e *engine) log(row []uint64, op int32) {
+	if !e.keep {
+		return
+	}
+	e.steps = append(e.steps, step{int32(uint32(row[1])), op})
+	row[1] = asWord(int32(len(e.steps) - 1))
+}
+
+// kindOf is the kind of a move, made when it is new.
+func (e *engine) kindOf(delta int64) int32 {
+	if k, ok := e.byMove[delta]; ok {
+		return k
+	}
+	k := int32(len(e.kinds))
+	e.kinds = append(e.kinds, kind{delta: delta})
+	e.byMove[delta] = k
+	e.unit = e.unit && (delta == 1 || delta == -1)
+	return k
+}
+
+// call lets an operation begin.
+func (e *engine) call(it item) {
+	if it.open {
+		k := &e.kinds[e.kindOf(it.delta)]
+		if k.column == 0 {
+			e.relayout(e.words, e.counters+1)
+			k.column = e.counters
+		}
+		k.unknown = append(k.unknown, it.index)
+		return
+	}
+	slot := e.slot()
+	p := &e.slots[slot]
+	p.item, p.kind = it, none
+	w, mask := slot>>6, uint64(1)<<(slot&63)
+	if it.delta == 0 {
+		e.checkMask[w] |= mask
+		e.checks = append(e.checks, slot)
+		for i := range e.n {
+			if row := e.state(i); int64(row[0]) >= it.lo && int64(row[0]) <= it.hi {
+				row[header+w] |= mask
+				e.log(row, it.index)
+			}
+		}
+	} else {
+		e.moveMask[w] |= mask
+		p.kind = e.kindOf(it.delta)
+		k := &e.kinds[p.kind]
+		at := len(k.pending)
+		k.pending = append(k.pending, slot)
+		for ; at > 0 && e.slots[k.pending[at-1]].ret > it.ret; at-- {
+			k.pending[at] = k.pending[at-1]
+		}
+		k.pending[at] = slot
+	}
+	e.push(slot)
+}
+
+func (e *engine) slot() int32 {
+	if n := len(e.free); n > 0 {
+		s := e.free[n-1]
+		e.free = e.free[:n-1]
+		return s
+	}
+	s := int32(len(e.slots))
+	e.slots = append(e.slots, pending{})
+	if int(s) >= 64*e.words {
+		e.relayout(2*e.words, e.counters)
+	}
+	return s
+}
+
+// due says whether something returns before a time.
+func (e *engine) due(before int64) bool {
+	return len(e.heap) > 0 && e.slots[e.heap[0]].ret < before
+}
+
+// answer lets the operation that returns first return. It says whether a state
+// is left; when none is, the frontier from before is still there.
+func (e *engine) answer() bool {
+	slot := e.heap[0]
+	stride, w, mask := e.stride(), slot>>6, uint64(1)<<(slot&63)
+	all := true
+	for i := range e.n {
+		all = all && bit(e.state(i), slot)
+	}
+	e.work += int64(e.n)
+	if !all {
+		e.next = e.next[:0]
+		for i := range e.n {
+			row := e.state(i)
+			if bit(row, slot) {
+				e.next = e.insert(e.next, row)
+			} else {
+				e.expand(row, slot)
+			}
+		}
+		if len(e.next) == 0 {
+			e.failed = e.slots[slot].item
+			return false
+		}
+		e.front, e.next = e.next, e.front
+		e.n = len(e.front) / stride
+	}
+	e.pop()
+	e.release(slot)
+	for i := range e.n {
+		e.state(i)[header+w] &^= mask
+	}
+	if e.n > 1 {
+		e.prune()
+	}
+	return true
+}
+
+// release frees the slot of what has returned.
+func (e *engine) release(slot int32) {
+	w, mask := slot>>6, uint64(1)<<(slot&63)
+	if p := &e.slots[slot]; p.kind == none {
+		e.checkMask[w] &^= mask
+		e.checks = without(e.checks, slot)
+	} else {
+		e.moveMask[w] &^= mask
+		e.kinds[p.kind].pending = without(e.kinds[p.kind].pending, slot)
+	}
+	e.free = append(e.free, slot)
+}
+
+func without(list []int32, x int32) []int32 {
+	for i, v := range list {
+		if v == x {
+			return append(list[:i], list[i+1:]...)
+		}
+	}
+	return list
+}
+
+// dominates says whether whatever can follow b can follow a: a has linearized
+// and used nothing that b has not, and has discharged every check b has.
+func (e *engine) dominates(a, b []uint64) bool {
+	for w := range e.words {
+		x, y := a[header+w], b[header+w]
+		if x&^y&e.moveMask[w] != 0 || y&^x&e.checkMask[w] != 0 {
+			return false
+		}
+	}
+	for c := header + e.words; c < len(a); c++ {
+		if a[c] > b[c] {
+			return false
+		}
+	}
+	return true
+}
+
+// insert adds a row to a set unless one there dominates it, and drops those it
+// dominates.
+func (e *engine) insert(set, row []uint64) []uint64 {
+	stride := e.stride()
+	e.work++
+	for i := 0; i < len(set); i += stride {
+		if e.dominates(set[i:i+stride], row) {
+			return set
+		}
+	}
+	e.work += int64(len(set) / stride / 16)
+	for i := 0; i < len(set); {
+		if e.dominates(row, set[i:i+stride]) {
+			last := len(set) - stride
+			copy(set[i:i+stride], set[last:])
+			set = set[:last]
+		} else {
+			i += stride
+		}
+	}
+	return append(set, row...)
+}
+
+// prune drops what became dominated, and the worst states above the width.
+func (e *engine) prune() {
+	stride := e.stride()
+	e.next = e.next[:0]
+	for i := range e.n {
+		e.next = e.insert(e.next, e.state(i))
+	}
+	e.front, e.next = e.next, e.front
+	e.n = len(e.front) / stride
+	if e.n <= e.level.width {
+		return
+	}
+	// What was linearized early is a commitment, a check that waits is a risk.
+	costs := make([]int, e.n)
+	var histogram []int
+	for i := range costs {
+		row := e.state(i)
+		for w := range e.words {
+			costs[i] += bits.OnesCount64(row[header+w]&e.moveMask[w]) + 2*bits.OnesCount64(^row[header+w]&e.checkMask[w])
+		}
+		for c := header + e.words; c < stride; c++ {
+			costs[i] += int(row[c] & 0xffffff)
+		}
+		for len(histogram) <= costs[i] && len(histogram) < 1<<16 {
+			histogram = append(histogram, 0)
+		}
+		costs[i] = min(costs[i], len(histogram)-1)
+		histogram[costs[i]]++
+	}
+	limit, room := 0, e.level.width
+	for room >= histogram[limit] {
+		room -= histogram[limit]
+		limit++
+	}
+	kept := e.next[:0]
+	for i, cost := range costs {
+		if cost < limit || cost == limit && room > 0 {
+			if cost == limit {
+				room--
+			}
+			kept = append(kept, e.state(i)...)
+		}
+	}
+	e.front, e.next = kept, e.front
+	e.n = len(kept) / stride
+	e.complete = false
+}
+
+// push and pop keep the slots in a heap by return.
+func (e *engine) push(slot int32) {
+	h := append(e.heap, slot)
+	i := len(h) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if e.slots[h[up]].ret <= e.slots[slot].ret {
+			break
+		}
+		h[i] = h[up]
+		i = up
+	}
+	h[i] = slot
+	e.heap = h
+}
+
+func (e *engine) pop() {
+	h := e.heap
+	last := h[len(h)-1]
+	h = h[:len(h)-1]
+	e.heap = h
+	if len(h) == 0 {
+		return
+	}
+	i := 0
+	for {
+		down := 2*i + 1
+		if down >= len(h) {
+			break
+		}
+		if down+1 < len(h) && e.slots[h[down+1]].ret < e.slots[h[down]].ret {
+			down++
+		}
+		if e.slots[last].ret <= e.slots[h[down]].ret {
+			break
+		}
+		h[i] = h[down]
+		i = down
+	}
+	h[i] = last
+}
