@@ -26,7 +26,7 @@ func BenchmarkScenario(b *testing.B) {
 			for b.Loop() {
 				run, err := world.Run(b.Context(), live.Case{Entry: entry(b, c.scheme), Workload: workload(b, "unit"), Retries: "off", Placement: c.placement})
 				require.NoError(b, err)
-				run.Check()
+				require.NoError(b, run.Check(""))
 				require.True(b, run.Fired)
 			}
 		})

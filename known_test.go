@@ -230,7 +230,7 @@ func TestDBVersionWithoutRetryLeavesStockUnsoldUnderContention(t *testing.T) {
 	}
 	run, err := liveWorld(t).Run(t.Context(), live.Case{Entry: entry(t, "db-version"), Workload: crowd, Retries: "off", Placement: barrier})
 	require.NoError(t, err)
-	run.Check()
+	require.NoError(t, run.Check(""))
 	require.True(t, run.Fired)
 	// All eight read the same version: one wins, seven are told to come back.
 	requireBroken(t, run, model.Unsold, 7)

@@ -244,7 +244,7 @@ func TestAFaultThatDidNotFireIsInconclusiveAndNotAsDeclared(t *testing.T) {
 	e, load := entry(t, "lua-hash"), workload(t, "unit")
 	run, err := liveWorld(t).Run(t.Context(), live.Case{Entry: e, Workload: load, Retries: "off", Placement: at(faults.ReplyLost, a, 99)})
 	require.NoError(t, err)
-	run.Check()
+	require.NoError(t, run.Check(""))
 	require.False(t, run.Fired)
 	for _, c := range evidence.FromLive(e, faults.ReplyLost, load, "off", 1, []*live.Run{run}) {
 		if c.Verdict == evidence.NotApplicable {

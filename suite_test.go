@@ -112,7 +112,7 @@ func sale(t *testing.T, scheme, load, retries string, p faults.Placement) *live.
 		Entry: entry(t, scheme), Workload: workload(t, load), Retries: retries, Placement: p,
 	})
 	require.NoError(t, err)
-	run.Check()
+	require.NoError(t, run.Check(""))
 	require.True(t, run.Fired, "%s did not fire", p)
 	t.Cleanup(func() {
 		if t.Failed() {

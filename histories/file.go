@@ -3,7 +3,6 @@
 package histories
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -57,38 +56,26 @@ const maxLine = 1 << 20
 // around and makes a wrong answer look right.
 const maxUnits = 1 << 40
 
-// Decode reads a history in JSON Lines: a header, then one operation a line.
-// Blank lines are passed over. The error of a bad line is a *LineError; name
-// stands for the file in it.
+// Decode reads a file with one history in JSON Lines; see Reader.
 func Decode(r io.Reader, name string) (History, error) {
-	var h History
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 64*1024), maxLine)
-	n, header := 0, false
-	for lines.Scan() {
-		n++
-		text := bytes.TrimSpace(lines.Bytes())
-		if len(text) == 0 {
-			continue
-		}
-		var err error
-		if !header {
-			header = true
-			err = h.addHeader(text)
-		} else {
-			err = h.addOperation(text)
-		}
-		if err != nil {
-			return h, &LineError{name, n, err}
-		}
+	reader := NewReader(r, name)
+	h, err := reader.NextHistory()
+	if err != nil {
+		return h, err
 	}
-	if err := lines.Err(); err != nil {
-		return h, &LineError{name, n + 1, err}
+	for {
+		o, err := reader.NextOperation()
+		switch {
+		case err == io.EOF:
+			if _, err := reader.NextHistory(); err != io.EOF {
+				return h, reader.bad(errors.New("a second header: the file has more than one history"))
+			}
+			return h, nil
+		case err != nil:
+			return h, err
+		}
+		h.Ops = append(h.Ops, o)
 	}
-	if !header {
-		return h, &LineError{name, n + 1, errors.New(`missing header {"name":…,"sku":…,"initial":n}`)}
-	}
-	return h, nil
 }
 
 // strict decodes one JSON value and nothing else.
@@ -128,44 +115,41 @@ var outcomesOf = map[model.Op][]model.Outcome{
 	model.Read:    {model.Value, model.Failed, model.Unknown},
 }
 
-func (h *History) addOperation(text []byte) error {
-	var l operationLine
-	if err := strict(text, &l); err != nil {
-		return err
-	}
+// operation is what a line says, if that can be.
+func (l *operationLine) operation() (o model.Operation, err error) {
 	if l.Client == nil {
-		return errors.New(`"client" is missing`)
+		return o, errors.New(`"client" is missing`)
 	}
 	if l.Call == nil {
-		return errors.New(`"call" is missing`)
+		return o, errors.New(`"call" is missing`)
 	}
 	allowed, ok := outcomesOf[l.Op]
 	if !ok {
-		return fmt.Errorf("unknown op %q; there are deduct, restock, read", l.Op)
+		return o, fmt.Errorf("unknown op %q; there are deduct, restock, read", l.Op)
 	}
 	fits := false
 	for _, o := range allowed {
 		fits = fits || o == l.Outcome
 	}
-	o := model.Operation{
+	o = model.Operation{
 		Client: *l.Client, Op: l.Op, Qty: l.Qty, Call: *l.Call,
 		Outcome: l.Outcome, Request: l.Request,
 	}
 	switch {
 	case !fits:
-		return fmt.Errorf("outcome %q does not fit op %q", string(l.Outcome), l.Op)
+		return o, fmt.Errorf("outcome %q does not fit op %q", string(l.Outcome), l.Op)
 	case l.Op != model.Read && l.Qty < 1:
-		return fmt.Errorf("qty %d: a %s has at least one unit", l.Qty, l.Op)
+		return o, fmt.Errorf("qty %d: a %s has at least one unit", l.Qty, l.Op)
 	case l.Qty > maxUnits:
-		return fmt.Errorf("qty %d is more than %d", l.Qty, int64(maxUnits))
+		return o, fmt.Errorf("qty %d is more than %d", l.Qty, int64(maxUnits))
 	case l.Op == model.Read && l.Qty != 0:
-		return fmt.Errorf("qty %d: a read has none", l.Qty)
+		return o, fmt.Errorf("qty %d: a read has none", l.Qty)
 	case (l.Outcome == model.Value) != (l.Value != nil):
-		return errors.New(`"value" belongs to the outcome value, and only to it`)
+		return o, errors.New(`"value" belongs to the outcome value, and only to it`)
 	case l.Return == nil && l.Outcome != model.Unknown:
-		return fmt.Errorf("return is null, but the outcome is %q", string(l.Outcome))
+		return o, fmt.Errorf("return is null, but the outcome is %q", string(l.Outcome))
 	case l.Return != nil && *l.Return < *l.Call:
-		return fmt.Errorf("return %d is before call %d", *l.Return, *l.Call)
+		return o, fmt.Errorf("return %d is before call %d", *l.Return, *l.Call)
 	}
 	if l.Return != nil {
 		o.Return = *l.Return
@@ -175,8 +159,7 @@ func (h *History) addOperation(text []byte) error {
 	if l.Value != nil {
 		o.Value = *l.Value
 	}
-	h.Ops = append(h.Ops, o)
-	return nil
+	return o, nil
 }
 
 // Encode writes the history in the form Decode reads.
@@ -203,7 +186,7 @@ func (h History) Encode(w io.Writer) error {
 
 // ReadFile reads a history file.
 func ReadFile(path string) (History, error) {
-	f, err := os.Open(path)
+	f, err := Open(path)
 	if err != nil {
 		return History{}, err
 	}

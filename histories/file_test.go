@@ -20,7 +20,7 @@ func TestABadLineIsRejectedWithItsNumberAndReason(t *testing.T) {
 		{"an empty file", "", "f:1: missing header"},
 		{"a header without initial", `{"sku":"s"}`, `f:1: header: "initial" is missing`},
 		{"negative stock", `{"sku":"s","initial":-1}`, "f:1: header: initial units -1 are negative"},
-		{"an operation where the header belongs", good, `f:1: header: json: unknown field "client"`},
+		{"an operation where the header belongs", good, `f:1: missing header {"name":…,"sku":…,"initial":n}: the first line is an operation`},
 		{"no JSON", header + "sold!\n", "f:2: invalid character 's'"},
 		{"two values in a line", header + strings.TrimSpace(good) + good, "f:2: more than one JSON value"},
 		{"a blank line is counted", header + "\n" + `{}`, `f:3: "client" is missing`},
@@ -35,6 +35,10 @@ func TestABadLineIsRejectedWithItsNumberAndReason(t *testing.T) {
 		{"a sale with a value", header + `{"client":0,"op":"deduct","qty":1,"call":1,"return":2,"outcome":"sold","value":3}`, `f:2: "value" belongs to`},
 		{"an answer without a return", header + `{"client":0,"op":"deduct","qty":1,"call":1,"return":null,"outcome":"sold"}`, `f:2: return is null`},
 		{"a return before its call", header + good + `{"client":0,"op":"deduct","qty":1,"call":3,"return":2,"outcome":"sold"}`, "f:3: return 2 is before call 3"},
+		{"a clock that goes backwards", header + good + `{"client":1,"op":"deduct","qty":1,"call":0,"return":2,"outcome":"sold"}`, "f:3: the clock goes backwards: call 0 after call 1"},
+		{"two operations of one client at once", header + "\n" + good + `{"client":0,"op":"deduct","qty":1,"call":1,"return":2,"outcome":"sold"}`, "f:4: operations of client 0 overlap: call 1, but that of line 3 returned at 2"},
+		{"a request twice", header + `{"client":0,"op":"deduct","qty":1,"call":1,"return":2,"outcome":"sold","request":"r"}` + "\n" + `{"client":1,"op":"deduct","qty":1,"call":1,"return":2,"outcome":"sold","request":"r"}`, `f:3: request "r" of a deduct is there already`},
+		{"two histories where one is wanted", header + good + `{"sku":"t","initial":3}`, "f:3: a second header"},
 		{"a field nobody knows", header + `{"client":0,"op":"deduct","qty":1,"call":1,"return":2,"outcome":"sold","price":1}`, `f:2: json: unknown field "price"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -64,7 +64,9 @@ func (w *World) RunAll(ctx context.Context, e schemes.Entry, load faults.Workloa
 				return err
 			}
 			runs[i] = run
-			run.Check()
+			if err := run.Check(dir); err != nil {
+				return err
+			}
 			if dir != "" {
 				return run.Checked.Picture(filepath.Join(dir, run.Case.PicturePath()))
 			}
@@ -120,8 +122,9 @@ func (r *Run) stalled() bool {
 	return r.Case.Placement.Kind != faults.ClientPause && next != "" && spans[next].first-spans[hit].first > limit
 }
 
-// Check settles what can be settled, evaluates the laws, and asks porcupine.
-func (r *Run) Check() {
+// Check settles what can be settled, evaluates the laws, and asks the checkers.
+// That they disagree is an error, and the history is saved in dir.
+func (r *Run) Check(dir string) (err error) {
 	r.Settled = r.History
 	if r.Rest.Orders != nil {
 		r.Settled.Ops, r.Decided = model.Settle(r.History.Ops, *r.Rest.Orders, r.audited)
@@ -132,8 +135,9 @@ func (r *Run) Check() {
 			r.Open++
 		}
 	}
-	r.Checked = histories.Check(r.Settled, checkLimit)
+	r.Checked, err = histories.Check(r.Settled, checkLimit, dir)
 	r.Findings = append(model.Laws(r.Settled.Ops, r.Rest), r.Checked.Finding())
+	return err
 }
 
 // Kinds lists the faults the live world places.

@@ -227,19 +227,40 @@ func orderMismatch(ops []Operation, rest Rest) Finding {
 // a restock returns, so it is lowest just before a restock returns or at the
 // operation's own return; equal times are concurrent.
 func falseSoldOut(ops []Operation, initial int64) Finding {
-	type event struct {
-		at    int64
-		units int64
+	least := newLeast(ops, initial)
+	var count int64
+	var detail string
+	for _, o := range ops {
+		if o.Op != Deduct || o.Outcome != SoldOut {
+			continue
+		}
+		if low := least.during(o); low >= o.Qty {
+			count++
+			detail = fmt.Sprintf("%s, but at least %d units were unsold during all of it", o, low)
+		}
 	}
-	var deducts, restocks []event // by call; by return
-	var returns []int64
+	if count > 0 {
+		return broken(FalseSoldOut, count, "%s", detail)
+	}
+	return kept(FalseSoldOut)
+}
+
+// least answers how few units there can have been, as falseSoldOut counts them.
+type least struct {
+	initial                   int64
+	deductTimes, deductSums   []int64 // by call
+	restockTimes, restockSums []int64 // by return
+}
+
+func newLeast(ops []Operation, initial int64) least {
+	type event struct{ at, units int64 }
+	var deducts, restocks []event
 	for _, o := range ops {
 		switch {
 		case o.Op == Deduct && (o.Outcome == Sold || o.Outcome == Unknown):
 			deducts = append(deducts, event{o.Call, o.Qty})
 		case o.Op == Restock && o.Outcome == OK:
 			restocks = append(restocks, event{o.Return, o.Qty})
-			returns = append(returns, o.Return)
 		}
 	}
 	prefix := func(events []event) (times []int64, sums []int64) {
@@ -251,37 +272,37 @@ func falseSoldOut(ops []Operation, initial int64) Finding {
 		}
 		return times, sums
 	}
-	deductTimes, deductSums := prefix(deducts)
-	restockTimes, restockSums := prefix(restocks)
+	l := least{initial: initial}
+	l.deductTimes, l.deductSums = prefix(deducts)
+	l.restockTimes, l.restockSums = prefix(restocks)
+	return l
+}
+
+// at is the bound at a time, where only restocks that returned before it count.
+func (l least) at(t int64) int64 {
 	upTo := func(times, sums []int64, t int64) int64 { // sum of events at ≤ t
 		if i := sort.Search(len(times), func(i int) bool { return times[i] > t }); i > 0 {
 			return sums[i-1]
 		}
 		return 0
 	}
-	sort.Slice(returns, func(i, j int) bool { return returns[i] < returns[j] })
-	fewest := func(t int64) int64 { // at time t, where only restocks returned before t must count
-		return initial + upTo(restockTimes, restockSums, t-1) - upTo(deductTimes, deductSums, t)
+	return l.initial + upTo(l.restockTimes, l.restockSums, t-1) - upTo(l.deductTimes, l.deductSums, t)
+}
+
+// during is the lowest bound in the interval of an operation.
+func (l least) during(o Operation) int64 {
+	low := min(l.at(o.Call), l.at(o.Return))
+	times := l.restockTimes
+	for i := sort.Search(len(times), func(i int) bool { return times[i] >= o.Call }); i < len(times) && times[i] <= o.Return; i++ {
+		low = min(low, l.at(times[i]))
 	}
-	var count int64
-	var detail string
-	for _, o := range ops {
-		if o.Op != Deduct || o.Outcome != SoldOut {
-			continue
-		}
-		low := min(fewest(o.Call), fewest(o.Return))
-		for i := sort.Search(len(returns), func(i int) bool { return returns[i] >= o.Call }); i < len(returns) && returns[i] <= o.Return; i++ {
-			low = min(low, fewest(returns[i]))
-		}
-		if low >= o.Qty {
-			count++
-			detail = fmt.Sprintf("%s, but at least %d units were unsold during all of it", o, low)
-		}
-	}
-	if count > 0 {
-		return broken(FalseSoldOut, count, "%s", detail)
-	}
-	return kept(FalseSoldOut)
+	return low
+}
+
+// leastDuring is the fewest units any linearization can leave at some point of
+// an operation's interval.
+func leastDuring(ops []Operation, initial int64, o Operation) int64 {
+	return newLeast(ops, initial).during(o)
 }
 
 func unsold(ops []Operation, rest Rest) Finding {
