@@ -39,24 +39,37 @@ type checkpoint struct {
 }
 
 // checkpointEvery is how many items lie between two checkpoints.
-var checkpointEvery = 256
+var checkpointEvery = 64
 
+// levels are how hard to look: the first everywhere, each other one where the
+// one before found no way, from so many operations before that place. Not only
+// the width changes from one to the next, also what is cut: a beam that was
+// misled once is misled again by the same preference.
 var levels = []level{
-	{width: 16, solutions: 3, nodes: 100},
-	{width: 64, solutions: 8, nodes: 1000, excursions: true},
-	{width: 512, solutions: 64, nodes: 10_000, excursions: true},
-	{width: 8192, solutions: 4096, nodes: 200_000, excursions: true},
+	{width: 16, solutions: 8, nodes: 200, risk: 2},
+	{width: 32, solutions: 4, nodes: 100, excursions: true, risk: 2, back: 64},
+	{width: 64, solutions: 8, nodes: 300, excursions: true, risk: 8, back: 128},
+	{width: 128, solutions: 8, nodes: 500, excursions: true, risk: 2, back: 256},
+	{width: 128, solutions: 16, nodes: 500, excursions: true, risk: 16, back: 512},
+	{width: 128, solutions: 16, nodes: 500, excursions: true, risk: 1, back: 512},
+	{width: 512, solutions: 16, nodes: 1000, excursions: true, risk: 4, back: 1024},
+	{width: 512, solutions: 32, nodes: 1000, excursions: true, risk: 32, back: 1024},
+	{width: 2048, solutions: 64, nodes: 10_000, excursions: true, risk: 4, back: 2048},
+	{width: 4096, solutions: 4096, nodes: 200_000, excursions: true, risk: 2, back: 1 << 40},
 }
 
 // unitLevels are for moves by one unit, where visiting a value costs little.
 var unitLevels = []level{
-	{width: 64, solutions: 8, nodes: 1000, excursions: true},
-	{width: 1024, solutions: 64, nodes: 10_000, excursions: true},
-	{width: 16384, solutions: 4096, nodes: 200_000, excursions: true},
+	{width: 64, solutions: 8, nodes: 1000, excursions: true, risk: 2},
+	{width: 1024, solutions: 64, nodes: 10_000, excursions: true, risk: 2, back: 256},
+	{width: 1024, solutions: 64, nodes: 10_000, excursions: true, risk: 8, back: 4096},
+	{width: 16384, solutions: 4096, nodes: 200_000, excursions: true, risk: 2, back: 4096},
+	{width: 16384, solutions: 4096, nodes: 200_000, excursions: true, risk: 2, back: 1 << 40},
 }
 
 func newBeam(initial int64, limits Limits) *beam {
 	b := &beam{engine: newEngine(initial, limits.Order, unitLevels[0]), limits: limits, initial: initial}
+	b.most = limits.Work
 	b.points = append(b.points, b.save())
 	return b
 }
@@ -112,7 +125,7 @@ next:
 		b.call(it)
 		b.pos++
 		if b.work > b.limits.Work {
-			b.undecided("the work allowed was used up")
+			b.undecided()
 		}
 	}
 }
@@ -151,7 +164,7 @@ func (b *beam) quiet() bool { return len(b.heap) == 0 && b.counters == 0 }
 // resist is what happens when no state is left.
 func (b *beam) resist() {
 	if b.complete {
-		b.refuted("")
+		b.refuted()
 		return
 	}
 	if b.pos > b.hardest {
@@ -159,29 +172,27 @@ func (b *beam) resist() {
 	}
 	b.hardest = max(b.hardest, b.pos)
 	top := len(b.levels()) - 1
-	if b.tries == top && b.relaxed() {
+	if b.tries == 1 && b.relaxed(b.limits.Work/10_000) {
 		return
 	}
 	b.tries++
-	if b.tries > top+3 || b.work > b.limits.Work {
-		if !b.relaxed() {
-			b.undecided("")
+	if b.tries > top || b.work > b.limits.Work {
+		if !b.relaxed(b.limits.Work / 4) {
+			b.undecided()
 		}
 		return
 	}
-	// Further and further back: the mistake may be older than what it showed at.
-	back := b.pos - checkpointEvery<<(2*b.tries-2)
+	b.level = b.levels()[b.tries]
 	at := len(b.points) - 1
-	for at > 0 && (b.points[at].pos > back || b.tries > top+2) {
+	for at > 0 && b.points[at].pos > b.hardest-b.level.back {
 		at--
 	}
 	b.load(b.points[at])
 	b.points = b.points[:at+1]
-	b.level = b.levels()[min(b.tries, top)]
 	b.easy = b.hardest + checkpointEvery
 }
 
-func (b *beam) undecided(string) {
+func (b *beam) undecided() {
 	b.out = &Judgement{Ruling: Undecided, Method: "frontier", Resisted: [2]int{b.index(b.points[0].pos), b.index(b.pos - 1)}}
 }
 
@@ -193,8 +204,8 @@ func (b *beam) index(pos int) int {
 	return int(b.buf[min(max(pos-b.first, 0), len(b.buf)-1)].index)
 }
 
-func (b *beam) refuted(relaxed string) {
-	r := &Refutation{Op: int(b.failed.index), Relaxed: relaxed}
+func (b *beam) refuted() {
+	r := &Refutation{Op: int(b.failed.index)}
 	r.Lowest, r.Highest = b.bounds()
 	b.out = &Judgement{Ruling: Illegal, Method: "frontier", Refutation: r}
 }
@@ -219,6 +230,8 @@ func (b *beam) save() checkpoint {
 		moves: slices.Clone(e.moveMask), checkMsk: slices.Clone(e.checkMask), front: slices.Clone(e.front[:e.n*e.stride()]), n: e.n, unit: e.unit, steps: len(e.steps)}
 	for i := range c.kinds {
 		c.kinds[i].pending = slices.Clone(c.kinds[i].pending)
+		// What is loaded from here must not append where the engine goes on.
+		c.kinds[i].unknown = slices.Clip(c.kinds[i].unknown)
 	}
 	return c
 }
@@ -233,7 +246,9 @@ func (b *beam) load(c checkpoint) {
 		e.kinds[i].pending = slices.Clone(c.kinds[i].pending)
 		e.byMove[e.kinds[i].delta] = int32(i)
 	}
-	e.steps = e.steps[:c.steps]
+	if e.keep {
+		e.steps = e.steps[:c.steps]
+	}
 }
 
 // order follows the steps of one state that is left.

@@ -13,6 +13,10 @@ func (e *engine) expand(row []uint64, slot int32) {
 	stride := e.stride()
 	e.closure = append(e.closure[:0], row...)
 	for at := 0; at < len(e.closure); at += stride {
+		if at > 0 && e.work > e.most {
+			e.complete = false
+			return
+		}
 		e.land(e.closure[at:at+stride], slot)
 		if len(e.checks) == 0 {
 			continue
@@ -39,7 +43,7 @@ func (e *engine) expand(row []uint64, slot int32) {
 				}
 			}
 		}
-		if len(e.closure) > 4*e.level.width*stride {
+		if len(e.closure) > 2*e.level.width*stride || e.work > e.most {
 			e.complete = false
 			for at += stride; at < len(e.closure); at += stride {
 				e.land(e.closure[at:at+stride], slot)
@@ -151,6 +155,16 @@ func (e *engine) available(row []uint64, k int) uint32 {
 	return uint32(n)
 }
 
+// nextDue is when the move of a kind returns that a state makes next.
+func (e *engine) nextDue(row []uint64, k int) int64 {
+	for _, s := range e.kinds[k].pending {
+		if !bit(row, s) {
+			return e.slots[s].ret
+		}
+	}
+	return math.MaxInt64
+}
+
 // reach is the lowest and highest value a state can move to.
 func (e *engine) reach(row []uint64) (lo, hi int64) {
 	lo, hi = int64(row[0]), int64(row[0])
@@ -167,7 +181,8 @@ func (e *engine) reach(row []uint64) (lo, hi int64) {
 // solver finds the smallest sets of moves that bring the stock into a range.
 type solver struct {
 	avail, unit []uint32
-	order       []int32
+	order       []int32 // kinds there are moves of, by when the next one returns
+	due         []int64
 	counts      []uint32 // one vector of kinds a node
 	nodes       []node
 	table       []int32
@@ -201,7 +216,7 @@ func (e *engine) solve(row []uint64, lo, hi int64, barred int32) [][]uint32 {
 		return e.solveUnit(row, lo, hi, barred)
 	}
 	kinds := len(e.kinds)
-	s.avail, s.order = s.avail[:0], s.order[:0]
+	s.avail, s.order, s.due = s.avail[:0], s.order[:0], s.due[:0]
 	for k := range kinds {
 		n := uint32(0)
 		if int32(k) != barred {
@@ -209,7 +224,14 @@ func (e *engine) solve(row []uint64, lo, hi int64, barred int32) [][]uint32 {
 		}
 		s.avail = append(s.avail, n)
 		if n > 0 {
+			// What had to come first anyway comes first.
+			at := len(s.order)
 			s.order = append(s.order, int32(k))
+			s.due = append(s.due, e.nextDue(row, k))
+			for ; at > 0 && s.due[at-1] > s.due[at]; at-- {
+				s.due[at-1], s.due[at] = s.due[at], s.due[at-1]
+				s.order[at-1], s.order[at] = s.order[at], s.order[at-1]
+			}
 		}
 	}
 	s.reset(kinds)
@@ -235,7 +257,7 @@ func (e *engine) solve(row []uint64, lo, hi int64, barred int32) [][]uint32 {
 			s.extend(at, int(k), kinds, delta)
 		}
 		e.work++
-		if len(s.nodes) > bound {
+		if len(s.nodes) > bound || e.work > e.most {
 			e.complete = false
 			bound = math.MaxInt
 			// What is there already may still be a solution.
@@ -273,7 +295,7 @@ func (e *engine) solveUnit(row []uint64, lo, hi int64, barred int32) [][]uint32 
 		}
 		s.unit[k] = uint32(need)
 	}
-	s.found = append(s.found, s.unit)
+	s.found = append(s.found, s.unit[:len(e.kinds)])
 	return s.found
 }
 

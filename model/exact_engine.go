@@ -1,6 +1,11 @@
 package model
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"sort"
+)
 
 // none marks the absence of a log entry or a slot.
 const none = int32(-1)
@@ -48,26 +53,32 @@ type engine struct {
 	row     []uint64
 	solver  solver
 
+	now           int64 // when something returned last
+	costs, sorted []int64
+
 	keep   bool // keep steps
 	steps  []step
 	level  level
 	work   int64
-	failed item // the check or move at which no state was left
+	most   int64 // work from which on a burst is cut short
+	failed item  // the check or move at which no state was left
 }
 
 // level says how hard to look. Cutting anything makes the frontier incomplete,
 // and then an empty one proves nothing.
 type level struct {
-	width      int  // states kept
-	solutions  int  // ways to reach a value
-	nodes      int  // partial ways looked at
-	excursions bool // visit the values of checks that need not be answered yet
+	width      int   // states kept
+	solutions  int   // ways to reach a value
+	nodes      int   // partial ways looked at
+	excursions bool  // visit the values of checks that need not be answered yet
+	risk       int64 // how bad a waiting check is when states are cut
+	back       int   // how many operations to go back to try this
 }
 
 const header = 2 // words of a row before the bits
 
 func newEngine(initial int64, keep bool, l level) *engine {
-	e := &engine{byMove: map[int64]int32{}, complete: true, unit: true, keep: keep, level: l, words: 1}
+	e := &engine{byMove: map[int64]int32{}, complete: true, unit: true, keep: keep, level: l, words: 1, most: math.MaxInt64}
 	e.moveMask, e.checkMask = make([]uint64, 1), make([]uint64, 1)
 	e.front = make([]uint64, e.stride())
 	e.front[0] = uint64(initial)
@@ -181,6 +192,7 @@ func (e *engine) due(before int64) bool {
 // is left; when none is, the frontier from before is still there.
 func (e *engine) answer() bool {
 	slot := e.heap[0]
+	e.now = e.slots[slot].ret
 	stride, w, mask := e.stride(), slot>>6, uint64(1)<<(slot&63)
 	all := true
 	for i := range e.n {
@@ -289,30 +301,33 @@ func (e *engine) prune() {
 	if e.n <= e.level.width {
 		return
 	}
-	// What was linearized early is a commitment, a check that waits is a risk.
-	costs := make([]int, e.n)
-	var histogram []int
-	for i := range costs {
-		row := e.state(i)
+	// What was linearized early is a commitment, the cheaper the sooner it had
+	// to come anyway; an unknown that was used is gone for good; a check that
+	// waits is a risk.
+	now, far := e.now, int64(1)
+	for _, s := range e.heap {
+		far = max(far, e.slots[s].ret-now)
+	}
+	e.costs, e.sorted = e.costs[:0], e.sorted[:0]
+	for i := range e.n {
+		row, cost := e.state(i), int64(0)
 		for w := range e.words {
-			costs[i] += bits.OnesCount64(row[header+w]&e.moveMask[w]) + 2*bits.OnesCount64(^row[header+w]&e.checkMask[w])
+			for set := row[header+w] & e.moveMask[w]; set != 0; set &= set - 1 {
+				cost += e.slots[64*w+bits.TrailingZeros64(set)].ret - now
+			}
+			cost += e.level.risk * far / 2 * int64(bits.OnesCount64(^row[header+w]&e.checkMask[w]))
 		}
 		for c := header + e.words; c < stride; c++ {
-			costs[i] += int(row[c] & 0xffffff)
+			cost += far * int64(row[c])
 		}
-		for len(histogram) <= costs[i] && len(histogram) < 1<<16 {
-			histogram = append(histogram, 0)
-		}
-		costs[i] = min(costs[i], len(histogram)-1)
-		histogram[costs[i]]++
+		e.costs = append(e.costs, cost)
 	}
-	limit, room := 0, e.level.width
-	for room >= histogram[limit] {
-		room -= histogram[limit]
-		limit++
-	}
+	e.sorted = append(e.sorted, e.costs...)
+	slices.Sort(e.sorted)
+	limit := e.sorted[e.level.width-1]
+	room := e.level.width - sort.Search(e.n, func(i int) bool { return e.sorted[i] >= limit })
 	kept := e.next[:0]
-	for i, cost := range costs {
+	for i, cost := range e.costs {
 		if cost < limit || cost == limit && room > 0 {
 			if cost == limit {
 				room--

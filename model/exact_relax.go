@@ -10,15 +10,15 @@ const mostUnits = 4 << 20
 // are easier to decide: a history that is linearizable stays so when checks
 // are left out, and when a move of many units is taken for that many moves of
 // one. It needs a complete frontier to begin from, which the first checkpoint
-// has.
-func (b *beam) relaxed() bool {
+// has. Each of them may look at so many states.
+func (b *beam) relaxed(budget int64) bool {
 	start := b.points[0]
 	if !start.complete {
 		return false
 	}
 	x := b.failed
 	for _, keep := range []int{1, 4, 16, 64} {
-		if b.refutes(start, func(it item) []item {
+		if b.refutes(start, budget, func(it item) []item {
 			if it.delta == 0 && it.index != x.index && (it.index > x.index || it.ret < b.lastChecks(keep)) {
 				return nil
 			}
@@ -36,7 +36,7 @@ func (b *beam) relaxed() bool {
 			what = "that the units of one unknown operation go together"
 		}
 		made := int64(0)
-		if b.refutes(start, func(it item) []item {
+		if b.refutes(start, budget, func(it item) []item {
 			n := max(it.delta, -it.delta)
 			if n <= 1 || onlyUnknown && !it.open {
 				return []item{it}
@@ -74,13 +74,12 @@ func (b *beam) lastChecks(keep int) int64 {
 
 // refutes says whether the history, with each item replaced, is impossible; the
 // judgement then is made.
-func (b *beam) refutes(start checkpoint, replace func(item) []item, what string) bool {
+func (b *beam) refutes(start checkpoint, budget int64, replace func(item) []item, what string) bool {
 	r := &beam{engine: newEngine(b.initial, false, b.level), limits: b.limits, initial: b.initial}
 	r.load(start)
 	r.level = b.levels()[len(b.levels())-1]
-	r.work = 0
+	r.work, r.most = 0, budget
 	end := min(b.pos-b.first, len(b.buf))
-	budget := min(b.limits.Work-b.work, b.limits.Work/16)
 	defer func() { b.work += r.work }()
 	alive := true
 	for _, it := range b.buf[:end] {

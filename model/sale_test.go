@@ -18,9 +18,8 @@ type sale struct {
 }
 
 type moment struct {
-	at     int64
-	op     int
-	effect bool
+	at int64
+	op int
 }
 
 type moments []moment
