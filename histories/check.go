@@ -65,13 +65,14 @@ func CheckExactly(h History, limits model.Limits) Checked {
 // settle makes one verdict of two, and confirms a linearization.
 func (c *Checked) settle(save string) error {
 	why := error(nil)
+	decided := c.Porcupine == Linearizable || c.Porcupine == NonLinearizable
 	switch {
 	case c.Verdict == Linearizable && c.Exact.Order != nil:
 		why = model.Confirm(c.history.Initial, c.history.Ops, c.Exact.Order)
-	case c.Verdict == Undecided:
+	case c.Verdict == Undecided && decided:
 		c.Verdict = c.Porcupine
 	}
-	if c.Porcupine != Undecided && c.Porcupine != c.Verdict {
+	if decided && c.Porcupine != c.Verdict {
 		why = fmt.Errorf("porcupine says %s, the stock checker %s", c.Porcupine, c.Exact.Ruling)
 	}
 	if why == nil {

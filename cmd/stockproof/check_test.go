@@ -130,9 +130,22 @@ func TestCheckAcceptsARequestSubmittedTwiceOnlyWhenToldSo(t *testing.T) {
 }
 
 func TestCheckSaysUndecidedAndExitsWith4WhenNobodyDecides(t *testing.T) {
-	path := corpus + "123_gen_q5_wide.jsonl"
-	status, stdout, _ := command(t, "check", "--work", "1", "--porcupine", "0", path)
+	text := `{"sku":"s","initial":100}` + "\n"
+	for i := range 150 { // no sum of even quantities is odd, but there are many sums
+		text += fmt.Sprintf(`{"client":%d,"op":"restock","qty":%d,"call":1,"return":9,"outcome":"ok"}`+"\n", i, 2+2*(i%40))
+	}
+	text += `{"client":150,"op":"read","call":1,"return":8,"outcome":"value","value":1001}` + "\n"
+	path := written(t, "h.jsonl", text)
+	status, stdout, _ := command(t, "check", "--work", "10000", "--porcupine", "0", path)
 	require.Equal(t, evidence.ExitInconclusive, status)
 	require.Contains(t, stdout, "undecided")
 	require.Regexp(t, `operations \d+ to \d+ were not decided`, stdout)
+}
+
+func TestCheckNeedsNoPorcupine(t *testing.T) {
+	for name, status := range map[string]int{"121_gen_q1_wide": evidence.ExitOK, "109_gen_q5_deduct_mut": evidence.ExitBroken} {
+		r := checkJSON(t, status, "--porcupine", "0", corpus+name+".jsonl")[0]
+		require.Empty(t, r.Porcupine)
+		require.Equal(t, status == evidence.ExitOK, r.Confirmed)
+	}
 }
