@@ -60,6 +60,8 @@ type Cell struct {
 	Stock         []int64    `json:"stock"` // units the searches or runs began with
 	MaxFaults     int        `json:"max_faults"`
 	Runs          int        `json:"runs,omitempty"`       // live
+	Settled       int        `json:"settled"`              // live: unknown outcomes of all runs that the orders decided
+	Open          int        `json:"open"`                 // live: unknown outcomes that are left
 	Executions    string     `json:"executions,omitempty"` // explore
 	States        uint64     `json:"states,omitempty"`
 	Placements    Placements `json:"placements"`

@@ -18,7 +18,9 @@ import (
 func FromLive(e schemes.Entry, fault faults.Kind, w faults.Workload, retries string, enumerated int, runs []*live.Run) []Cell {
 	says := declared(e, fault, w.Name, retries, "live")
 	fired := 0
+	settled, open := 0, 0
 	for _, r := range runs {
+		settled, open = settled+r.Decided, open+r.Open
 		if r.Fired {
 			fired++
 		}
@@ -32,7 +34,7 @@ func FromLive(e schemes.Entry, fault faults.Kind, w faults.Workload, retries str
 		c := Cell{
 			Scheme: e.Scheme.Name(), Fault: fault, Workload: w.Name, Property: p.ID, World: "live",
 			ClientRetries: retries, Declared: says(p.ID), Clients: len(w.Clients), Stock: []int64{w.Stock},
-			MaxFaults: maxFaults, Runs: len(runs), Placements: Placements{enumerated, fired},
+			MaxFaults: maxFaults, Runs: len(runs), Settled: settled, Open: open, Placements: Placements{enumerated, fired},
 		}
 		c.judge(e, runs)
 		cells = append(cells, c)
