@@ -76,7 +76,7 @@ type section struct {
 
 // mostLoaded is how many operations are kept in memory at once; longer
 // histories are decided while they are read.
-const mostLoaded = 1 << 20
+var mostLoaded = 1 << 20
 
 // scan reads a whole file once: a bad line must not hide behind a verdict.
 func scan(path string, o Options) (sections []section, err error) {
@@ -174,7 +174,9 @@ func (f *File) Judge() (reports []Report, err error) {
 func (f *File) judge(s section, r *Reader) (Report, error) {
 	report := Report{File: f.path, Name: s.Name, SKU: s.SKU, Operations: s.n, Initial: s.Initial, Open: s.open, Laws: []Law{}}
 	if s.n > mostLoaded && s.audit == nil {
-		c := model.NewChecker(s.Initial, s.shape, f.options.Limits)
+		limits := f.options.Limits
+		limits.Brief = true
+		c := model.NewChecker(s.Initial, s.shape, limits)
 		if err := each(r, c.Add); err != nil {
 			return report, err
 		}

@@ -50,6 +50,9 @@ type Refutation struct {
 type Limits struct {
 	Work  int64 // states looked at before the answer is Undecided; 0 is DefaultWork
 	Order bool  // keep the linearization: 8 bytes an operation and more
+	// Brief asks for the ruling only, perhaps without a refutation: then memory
+	// does not grow with the length of a history in which the stock only falls.
+	Brief bool
 }
 
 // DefaultWork is enough for every history of a million operations measured.

@@ -20,8 +20,8 @@ type deducts struct {
 	need           int64  // the unknowns called so far took at least so much
 	sums           []uint64
 	origin         []int32 // unknown by which a sum was first reached
-	all            []item  // to tell where it went wrong, or the order
-	out            *Judgement
+	all            []item  // to tell where it went wrong, or the order; not when brief
+	n              int64   // operations
 	work           int64
 }
 
@@ -39,7 +39,10 @@ func newDeducts(initial int64, shape Shape, limits Limits) *deducts {
 		}
 		d.sums = make([]uint64, (size+63)/64)
 		d.sums[0] = 1
-		if limits.Order {
+		if limits.Brief {
+			d.limits.Order = false
+		}
+		if d.limits.Order {
 			d.origin = make([]int32, size)
 		}
 		d.spare = size - 1
@@ -47,10 +50,13 @@ func newDeducts(initial int64, shape Shape, limits Limits) *deducts {
 	return d
 }
 
-func (d *deducts) decided() bool { return d.out != nil }
+func (d *deducts) decided() bool { return false }
 
 func (d *deducts) add(it item) {
-	d.all = append(d.all, it)
+	d.n++
+	if !d.limits.Brief {
+		d.all = append(d.all, it)
+	}
 	if d.spare < 0 {
 		return // oversold whatever comes; finish finds where
 	}
@@ -118,10 +124,13 @@ func (d *deducts) finish() Judgement {
 	for len(d.waiting) > 0 && d.spare >= 0 {
 		d.answer()
 	}
-	j := Judgement{Method: "sums", Work: d.work + int64(len(d.all))}
+	j := Judgement{Method: "sums", Work: d.work + d.n}
 	sum := d.smallest()
 	if sum < 0 {
-		j.Ruling, j.Refutation = Illegal, d.refute()
+		j.Ruling = Illegal
+		if !d.limits.Brief {
+			j.Refutation = d.refute()
+		}
 		return j
 	}
 	j.Ruling = Legal
