@@ -61,6 +61,7 @@ const DefaultWork = 2_000_000_000
 // Shape is what has to be known of a whole history before it can be decided
 // while it is read.
 type Shape struct {
+	N        int   // operations
 	Restocks bool  // it has restocks that may have been applied
 	Reads    bool  // it has answered reads
 	Sold     int64 // units answered sold
@@ -69,6 +70,7 @@ type Shape struct {
 
 // Add takes an operation into account.
 func (s *Shape) Add(o Operation) {
+	s.N++
 	switch {
 	case o.Outcome == Busy || o.Outcome == Failed:
 	case o.Op == Restock:

@@ -70,7 +70,7 @@ var unitLevels = []level{
 func newBeam(initial int64, limits Limits) *beam {
 	b := &beam{engine: newEngine(initial, limits.Order, unitLevels[0]), limits: limits, initial: initial}
 	b.most = limits.Work
-	b.points = append(b.points, b.save())
+	b.points = append(b.points, b.save(checkpoint{}))
 	return b
 }
 
@@ -146,14 +146,16 @@ func (b *beam) checkpoint() {
 	if b.quiet() {
 		b.complete = true
 	}
+	var spare checkpoint // its memory is used again
 	if b.complete {
+		spare = b.points[0]
 		b.buf = slices.Delete(b.buf, 0, b.pos-b.first)
 		b.first = b.pos
 		b.points = b.points[:0]
 	} else if n := len(b.points); n > 64 && n%16 != 0 {
 		b.points = slices.Delete(b.points, n-16, n-15)
 	}
-	b.points = append(b.points, b.save())
+	b.points = append(b.points, b.save(spare))
 	b.compact()
 }
 
@@ -223,13 +225,21 @@ func (e *engine) bounds() (lo, hi int64) {
 	return lo, hi
 }
 
-func (b *beam) save() checkpoint {
+// save copies the engine into a checkpoint that is not needed any more.
+func (b *beam) save(into checkpoint) checkpoint {
 	e := b.engine
-	c := checkpoint{pos: b.pos, complete: e.complete, slots: slices.Clone(e.slots), free: slices.Clone(e.free),
-		heap: slices.Clone(e.heap), checks: slices.Clone(e.checks), kinds: slices.Clone(e.kinds), words: e.words, counters: e.counters,
-		moves: slices.Clone(e.moveMask), checkMsk: slices.Clone(e.checkMask), front: slices.Clone(e.front[:e.n*e.stride()]), n: e.n, unit: e.unit, steps: len(e.steps)}
+	kinds := into.kinds
+	c := checkpoint{pos: b.pos, complete: e.complete, words: e.words, counters: e.counters, n: e.n, unit: e.unit, steps: len(e.steps),
+		slots: append(into.slots[:0], e.slots...), free: append(into.free[:0], e.free...), heap: append(into.heap[:0], e.heap...),
+		checks: append(into.checks[:0], e.checks...), moves: append(into.moves[:0], e.moveMask...), checkMsk: append(into.checkMsk[:0], e.checkMask...),
+		front: append(into.front[:0], e.front[:e.n*e.stride()]...), kinds: make([]kind, len(e.kinds))}
+	copy(c.kinds, kinds)
+	for i, k := range e.kinds {
+		pending := append(c.kinds[i].pending[:0], k.pending...)
+		c.kinds[i] = k
+		c.kinds[i].pending = pending
+	}
 	for i := range c.kinds {
-		c.kinds[i].pending = slices.Clone(c.kinds[i].pending)
 		// What is loaded from here must not append where the engine goes on.
 		c.kinds[i].unknown = slices.Clip(c.kinds[i].unknown)
 	}

@@ -32,6 +32,9 @@ const mostSums = 1 << 27
 func newDeducts(initial int64, shape Shape, limits Limits) *deducts {
 	spare := initial - shape.Sold
 	d := &deducts{initial: initial, spare: spare, limits: limits}
+	if !limits.Brief {
+		d.all = make([]item, 0, shape.N)
+	}
 	if spare >= 0 {
 		size := min(spare, shape.Doubtful) + 1
 		if size > mostSums {
