@@ -1,6 +1,6 @@
 # One target for each thing a person does.
 .DEFAULT_GOAL := help
-.PHONY: explore verify bench test lint image clean help bin/stockproof
+.PHONY: explore verify compare bench test lint image clean help bin/stockproof
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -13,6 +13,9 @@ explore: ## judge every scheme by covering every interleaving; needs no server
 
 verify: bin/stockproof ## the whole matrix, also on real servers
 	bin/stockproof verify --world all
+
+compare: ## compare the checkers on two million random small histories
+	STOCKPROOF_HISTORIES=2000000 go test ./model -run TestTheExactChecker -count=1 -v -timeout 30m
 
 bench: ## measure: live scenarios, the proxy, explore, the checkers
 	go test -run '^$$' -bench . -benchmem ./...
