@@ -32,14 +32,16 @@ func BenchmarkExtraction(b *testing.B) {
 	entry, err := schemes.ByName("lock")
 	require.NoError(b, err)
 	var runs atomic.Int64
-	a, err := newAutomaton(entry, role{deduct, 1, self, self + ".1", 0}, DefaultTimes, -1, &runs)
+	park := newParking(0) // every question runs the code from its beginning
+	defer park.close()
+	a, err := newAutomaton(entry, role{deduct, 1, self, self + ".1", 0}, DefaultTimes, -1, &runs, park)
 	require.NoError(b, err)
 	n, err := a.step(a.root, event{kind: replied, text: ":300\r\n"})
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
 		m := &node{parent: n, event: event{kind: replied, text: ":300\r\n"}, next: map[event]*node{}}
-		if err := a.extract(m, m); err != nil {
+		if err := a.extract(m); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,8 @@ type Lab struct {
 	engines  map[string]redisstore.Engine
 	worlds   map[worldKey]*world
 	automata map[automatonKey]*automatonEntry
+	known    []*automaton // all of them, those that cannot be shared too
+	park     *parking
 	runs     atomic.Int64
 }
 
@@ -47,11 +50,13 @@ type automatonEntry struct {
 
 // NewLab makes an empty laboratory. Close it after use.
 func NewLab() *Lab {
-	return &Lab{engines: map[string]redisstore.Engine{}, worlds: map[worldKey]*world{}, automata: map[automatonKey]*automatonEntry{}}
+	return &Lab{engines: map[string]redisstore.Engine{}, worlds: map[worldKey]*world{}, automata: map[automatonKey]*automatonEntry{},
+		park: newParking(maxParked)}
 }
 
-// Close ends the engines.
+// Close ends the engines and what still runs of the schemes' code.
 func (l *Lab) Close() error {
+	l.park.close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var errs []error
@@ -108,7 +113,7 @@ func (l *Lab) world(cfg Config, symmetry bool) (*world, error) {
 
 func (l *Lab) automaton(entry schemes.Entry, r role, times schemes.Config, retries int) (*automaton, error) {
 	if !reflect.ValueOf(entry.Scheme).Comparable() {
-		return newAutomaton(entry, r, times, retries, &l.runs)
+		return l.newAutomaton(entry, r, times, retries)
 	}
 	key := automatonKey{entry.Scheme, r, times, retries}
 	l.mu.Lock()
@@ -118,8 +123,34 @@ func (l *Lab) automaton(entry schemes.Entry, r role, times schemes.Config, retri
 		l.automata[key] = e
 	}
 	l.mu.Unlock()
-	e.once.Do(func() { e.a, e.err = newAutomaton(entry, r, times, retries, &l.runs) })
+	e.once.Do(func() { e.a, e.err = l.newAutomaton(entry, r, times, retries) })
 	return e.a, e.err
+}
+
+func (l *Lab) newAutomaton(entry schemes.Entry, r role, times schemes.Config, retries int) (*automaton, error) {
+	a, err := newAutomaton(entry, r, times, retries, &l.runs, l.park)
+	if err == nil {
+		l.mu.Lock()
+		l.known = append(l.known, a)
+		l.mu.Unlock()
+	}
+	return a, err
+}
+
+// confirm makes sure that the scheme's code, run again, is parked alike
+// wherever a search has gone on from.
+func (l *Lab) confirm(scheme string) error {
+	l.mu.Lock()
+	known := slices.Clone(l.known)
+	l.mu.Unlock()
+	for _, a := range known {
+		if a.entry.Scheme.Name() == scheme {
+			if err := a.confirm(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Run searches one configuration. It answers an error for a configuration that
@@ -135,6 +166,9 @@ func (l *Lab) Run(ctx context.Context, cfg Config) (*Result, error) {
 	r, err := l.search(ctx, cfg, symmetry)
 	if errors.Is(err, errForeignName) && symmetry {
 		r, err = l.search(ctx, cfg, false)
+	}
+	if err == nil {
+		err = l.confirm(cfg.Entry.Scheme.Name())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("explore %s: %w", cfg.Entry.Scheme.Name(), err)

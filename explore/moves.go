@@ -203,7 +203,10 @@ func (k *kit) describe(l local) *info {
 	}
 	i.ready = i.arrived && len(i.moves) > 0
 	if i.arrived && !i.ready {
-		i.deadline = n.deadline
+		var err error
+		if i.deadline, err = k.role(l).deadline(n); err != nil {
+			fail(err)
+		}
 	}
 	return i
 }
