@@ -26,6 +26,7 @@ type Lab struct {
 	known    []*automaton // all of them, those that cannot be shared too
 	park     *parking
 	runs     atomic.Int64
+	searches atomic.Int32 // going on
 }
 
 type worldKey struct {

@@ -33,11 +33,17 @@ type variant struct {
 	cost     uint8
 	kind     uint8 // index in faultKinds
 	place    int16
+	move     int32 // which of the client's moves it is a way of
 }
 
 // faultKinds fixes a small number for each kind.
 var faultKinds = []faults.Kind{faults.None, faults.ClientCrash, faults.ClientPause, faults.RequestLost, faults.ReplyLost,
 	faults.RequestDelayed, faults.DuplicateRequest, faults.CommitReplyLost, faults.StoreLoses, faults.ScriptFlush}
+
+var (
+	pauseKind = kindIndex(faults.ClientPause)
+	delayKind = kindIndex(faults.RequestDelayed)
+)
 
 func kindIndex(k faults.Kind) uint8 {
 	for i, known := range faultKinds {
@@ -48,14 +54,23 @@ func kindIndex(k faults.Kind) uint8 {
 	return 0
 }
 
-type stepKey struct {
-	h, l, epoch uint32
-	index       int32
+// stepKey is a client, by its local, in versions of the stores and an epoch,
+// and what of it is asked: see the constants.
+func stepKey(h, l, epoch uint32, what int) memoKey {
+	return memoKey{uint64(h)<<32 | uint64(l), uint64(epoch)<<32 | uint64(what)}
 }
 
-type localKey struct {
-	l, epoch uint32
-	arg      int64
+const (
+	allMoves  = 1 // what its parked steps can come to
+	goesOn    = 2 // … its blocked statement
+	cancelled = 3 // … in a deadlock
+	lateMove  = 4 // and above: its delayed commands
+)
+
+// localKey is a local, in an epoch where that matters, and what happens to it;
+// arg is never 0.
+func localKey(l, epoch uint32, arg int64) memoKey {
+	return memoKey{uint64(l)<<32 | uint64(epoch), uint64(arg)}
 }
 
 type localResult struct{ l, epoch uint32 }
@@ -72,12 +87,15 @@ type kit struct {
 	world    *world
 	programs []program
 	allowed  map[faults.Kind]bool
+	flushes  bool // scripts may be flushed
+	resubmit bool // requests may be submitted again
 	loses    int // how many writes a store may lose, 0 for none
 	mutant   mutant
 
 	locals   []local
 	localIDs map[local]uint32
 	infos    []*info
+	briefs   []brief
 
 	vers     []versions
 	verIDs   map[versions]uint32
@@ -91,13 +109,13 @@ type kit struct {
 	placed   []bool
 	fired    []bool
 
-	stepMemo    map[stepKey]span
+	stepMemo    memo[span]
 	variantSlab []variant
-	lateMemo    map[stepKey]variant
-	shiftMemo   map[localKey]uint32
-	tellMemo    map[localKey]localResult
-	ageMemo     map[localKey]localResult
-	ageVerMemo  map[localKey]agedVersions
+	lateMemo    memo[variant]
+	shiftMemo   memo[uint32]
+	tellMemo    memo[localResult]
+	ageMemo     memo[localResult]
+	ageVerMemo  memo[agedVersions]
 	queueMemo   map[uint32]*queue
 	counterMemo []counterMemo
 }
@@ -145,16 +163,17 @@ type counterMemo struct {
 func newKit(cfg Config, w *world, programs []program) *kit {
 	k := &kit{cfg: cfg, mutant: cfg.mutant, world: w, programs: programs, allowed: map[faults.Kind]bool{},
 		localIDs: map[local]uint32{}, verIDs: map[versions]uint32{}, shiftIDs: map[shift]int32{}, placeIDs: map[placement]int16{},
-		stepMemo: map[stepKey]span{}, lateMemo: map[stepKey]variant{}, shiftMemo: map[localKey]uint32{},
-		tellMemo: map[localKey]localResult{}, ageMemo: map[localKey]localResult{}, ageVerMemo: map[localKey]agedVersions{}, queueMemo: map[uint32]*queue{}}
+		queueMemo: map[uint32]*queue{}}
 	for _, f := range cfg.Faults {
 		k.allowed[f] = true
 	}
+	k.flushes, k.resubmit = k.allowed[faults.ScriptFlush], k.allowed[faults.DuplicateRequest]
 	if cfg.MaxFaults > 0 && k.allowed[faults.StoreLoses] {
 		k.loses = maxVersion - 1
 	}
 	k.locals = append(k.locals, local{})
 	k.infos = append(k.infos, nil)
+	k.briefs = append(k.briefs, brief{})
 	k.shifts = append(k.shifts, shift{})
 	return k
 }
@@ -165,7 +184,9 @@ func (k *kit) local(l local) uint32 {
 	}
 	id := uint32(len(k.locals))
 	k.locals = append(k.locals, l)
-	k.infos = append(k.infos, k.describe(l))
+	i := k.describe(l)
+	k.infos = append(k.infos, i)
+	k.briefs = append(k.briefs, i.brief(l))
 	k.localIDs[l] = id
 	return id
 }
@@ -341,24 +362,32 @@ func (k *kit) taken(r role, before, after int32) int8 {
 	return int8(min(b.value-a.value, r.qty))
 }
 
-// step answers every way in which the index-th parked step of a client can go.
-func (k *kit) step(h, lid, ew uint32, index int32) []variant {
-	key := stepKey{h, lid, ew, index}
-	if at, ok := k.stepMemo[key]; ok {
+// step answers every way in which the parked steps of a client can go.
+func (k *kit) step(h, lid, ew uint32) []variant {
+	key := stepKey(h, lid, ew, allMoves)
+	if at, ok := k.stepMemo.get(key); ok {
 		return k.variantSlab[at.from:at.to]
 	}
-	return k.keep(key, k.variants(h, lid, epochOf(ew), int(index)))
+	var all []variant
+	for m := range k.infos[lid].moves {
+		from := len(all)
+		all = append(all, k.variants(h, lid, epochOf(ew), m)...)
+		for i := from; i < len(all); i++ {
+			all[i].move = int32(m)
+		}
+	}
+	return k.keep(key, all)
 }
 
 // span is a part of the slab in which variants are kept: one large piece of
 // memory without pointers costs the garbage collector nothing.
 type span struct{ from, to uint32 }
 
-func (k *kit) keep(key stepKey, v []variant) []variant {
+func (k *kit) keep(key memoKey, v []variant) []variant {
 	at := span{from: uint32(len(k.variantSlab))}
 	k.variantSlab = append(k.variantSlab, v...)
 	at.to = uint32(len(k.variantSlab))
-	k.stepMemo[key] = at
+	k.stepMemo.put(key, at)
 	return v
 }
 
@@ -550,11 +579,12 @@ func (k *kit) lost(kind faults.Kind, h uint32, l local, ep epoch, mv move, keep 
 // granted lists the ways in which a blocked statement goes on, or is cancelled
 // in a deadlock.
 func (k *kit) granted(h, lid, ew uint32, kill bool) []variant {
-	key := stepKey{h, lid, ew, -1}
+	what := goesOn
 	if kill {
-		key.index = -2
+		what = cancelled
 	}
-	if at, ok := k.stepMemo[key]; ok {
+	key := stepKey(h, lid, ew, what)
+	if at, ok := k.stepMemo.get(key); ok {
 		return k.variantSlab[at.from:at.to]
 	}
 	l := k.locals[lid]
