@@ -43,9 +43,19 @@ func (a *automaton) start() *run {
 		defer close(r.returned)
 		defer r.wire.stir()
 		defer func() { r.panicked = recover() }()
+		roomyStack(0)
 		r.result = perform(ctx, a.entry.Scheme, env, a.role)
 	}()
 	return r
+}
+
+// roomyStack makes the caller's stack as large as go-redis needs it, at once
+// and while there is nothing on it to move.
+//
+//go:noinline
+func roomyStack(at int) byte {
+	var room [12 << 10]byte
+	return room[at]
 }
 
 // bufferSize is that of a connection; the library's 32 KiB would be most of the
