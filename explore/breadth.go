@@ -60,6 +60,9 @@ func (s *searcher) breadthFirst(ctx context.Context) (why string) {
 		}
 		s.take(now, at, size)
 		at += size
+		if s.helped() {
+			s.warm(now)
+		}
 		if size >= paying && s.helped() {
 			helper.Go(func() { s.remember(before) })
 			s.look(now)
@@ -76,7 +79,7 @@ func (s *searcher) breadthFirst(ctx context.Context) (why string) {
 
 // helped says whether a core is free.
 func (s *searcher) helped() bool {
-	return s.mutant != budgetForgotten && s.searches != nil && int(s.searches.Load()) < runtime.GOMAXPROCS(0)
+	return s.mutant != budgetForgotten && s.lab != nil && int(s.lab.searches.Load()) < runtime.GOMAXPROCS(0)
 }
 
 // check says why the search has to stop, if it has to.

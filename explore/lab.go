@@ -102,14 +102,19 @@ func (l *Lab) world(cfg Config, symmetry bool) (*world, error) {
 			return w, nil
 		}
 	}
-	w := newWorld(engine, cfg.Entry, symmetry, cfg.NoSymmetry)
-	w.solo = func(act action, qty int64, client string) (*automaton, error) {
-		return l.automaton(cfg.Entry, role{act, qty, client, client + ".1", 0}, DefaultTimes, -1)
-	}
+	w := l.newWorld(cfg, engine, symmetry)
 	if shared {
 		l.worlds[key] = w
 	}
 	return w, nil
+}
+
+func (l *Lab) newWorld(cfg Config, engine redisstore.Engine, symmetry bool) *world {
+	w := newWorld(engine, cfg.Entry, symmetry, cfg.NoSymmetry)
+	w.solo = func(act action, qty int64, client string) (*automaton, error) {
+		return l.automaton(cfg.Entry, role{act, qty, client, client + ".1", 0}, DefaultTimes, -1)
+	}
+	return w
 }
 
 func (l *Lab) automaton(entry schemes.Entry, r role, times schemes.Config, retries int) (*automaton, error) {

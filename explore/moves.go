@@ -89,7 +89,7 @@ type kit struct {
 	allowed  map[faults.Kind]bool
 	flushes  bool // scripts may be flushed
 	resubmit bool // requests may be submitted again
-	loses    int // how many writes a store may lose, 0 for none
+	loses    int  // how many writes a store may lose, 0 for none
 	mutant   mutant
 
 	locals   []local

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"stockproof/faults"
 	"stockproof/model"
@@ -61,8 +60,8 @@ type searcher struct {
 	forgotten map[uint32]uint32 // only for a mutant
 	stalls    int               // states from which nothing can happen although somebody waits
 
-	resting  bool          // the last state whose successors were listed is at rest
-	searches *atomic.Int32 // how many go on in the laboratory; nil for one core only
+	resting bool // the last state whose successors were listed is at rest
+	lab     *Lab // whose free cores may help; nil for none
 
 	judge *judge
 }
@@ -73,9 +72,9 @@ func (l *Lab) search(ctx context.Context, cfg Config, symmetry bool) (res *Resul
 	if err != nil {
 		return nil, err
 	}
-	s.searches = &l.searches
 	l.searches.Add(1)
 	defer l.searches.Add(-1)
+	s.lab = l
 	why := s.breadthFirst(ctx)
 	return s.result(why, l.runs.Load()), nil
 }
@@ -97,6 +96,10 @@ func (l *Lab) prepare(cfg Config, symmetry bool) (*searcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	return l.prepareIn(w, cfg, symmetry)
+}
+
+func (l *Lab) prepareIn(w *world, cfg Config, symmetry bool) (*searcher, error) {
 	programs, who, err := l.cast(cfg, symmetry)
 	if err != nil {
 		return nil, err
