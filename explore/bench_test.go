@@ -2,7 +2,10 @@ package explore
 
 import (
 	"context"
+	"fmt"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"stockproof/faults"
+	"stockproof/model"
 	"stockproof/schemes"
 )
 
@@ -88,6 +92,60 @@ func BenchmarkMatrix(b *testing.B) {
 		b.ReportMetric(float64(lab.runs.Load()), "extractions")
 		lab.Close()
 	}
+}
+
+// BenchmarkFirstWitness searches, from nothing each time and smallest first,
+// for a witness of every violation that is declared to show in explore: scheme,
+// fault, retries and property, in any workload, one or two units on sale.
+func BenchmarkFirstWitness(b *testing.B) {
+	debug.SetGCPercent(400) // as the commands do
+	type violation struct {
+		name     string
+		property model.Property
+	}
+	var order []violation
+	where := map[violation][]Config{}
+	small(b, func(_ string, cfg Config) {
+		must, _ := cfg.Entry.Guarantees.Declared(string(cfg.Faults[0]), cfg.Workload.Name, cfg.Retries, "explore")
+		for _, p := range model.Properties() {
+			if must[p.ID] {
+				v := violation{fmt.Sprintf("%s/%s/%s", cfg.Entry.Scheme.Name(), cfg.Faults[0], cfg.Retries), p.ID}
+				if where[v] == nil {
+					order = append(order, v)
+				}
+				where[v] = append(where[v], cfg)
+			}
+		}
+	})
+	var spent []time.Duration
+	slowest := ""
+	for b.Loop() {
+		spent = spent[:0]
+		for _, v := range order {
+			began := time.Now()
+			lab := NewLab()
+			r, err := lab.FirstWitness(context.Background(), v.property, where[v]...)
+			took := time.Since(began)
+			require.NoError(b, err)
+			require.NotNil(b, r.Verdicts[v.property].Witness, "%s", v)
+			require.NoError(b, lab.Close())
+			if spent = append(spent, took); took == slices.Max(spent) {
+				slowest = fmt.Sprintf("%s %s: %d states, %d questions", v.name, v.property, r.States, r.Extractions)
+			}
+		}
+	}
+	slices.Sort(spent)
+	late := 0
+	for _, d := range spent {
+		if d > 50*time.Millisecond {
+			late++
+		}
+	}
+	b.ReportMetric(float64(len(spent)), "violations")
+	b.ReportMetric(float64(spent[len(spent)/2].Microseconds())/1000, "median-ms")
+	b.ReportMetric(float64(spent[len(spent)-1].Microseconds())/1000, "max-ms")
+	b.ReportMetric(float64(late), "above-50ms")
+	b.Log("slowest: " + slowest)
 }
 
 // BenchmarkSearch is the search alone: the code and the stores were asked

@@ -36,6 +36,7 @@ func (s *searcher) breadthFirst(ctx context.Context) (why string) {
 	now, before := &batch{}, &batch{} // before was looked at and is not remembered
 	var helper sync.WaitGroup
 	defer helper.Wait() // when looking fails
+	done := false
 	for at := uint32(0); ; {
 		size := uint32(smallBatch)
 		if s.helped() {
@@ -65,11 +66,14 @@ func (s *searcher) breadthFirst(ctx context.Context) (why string) {
 		}
 		if size >= paying && s.helped() {
 			helper.Go(func() { s.remember(before) })
-			s.look(now)
+			done = s.look(now)
 			helper.Wait()
 		} else {
 			s.remember(before)
-			s.look(now)
+			done = s.look(now)
+		}
+		if done {
+			return fmt.Sprintf("stopped at the first witness of %s", s.cfg.Until)
 		}
 		now, before = before, now
 	}
@@ -108,8 +112,10 @@ func (s *searcher) take(b *batch, at, n uint32) {
 	}
 }
 
-// look judges the states of a batch and finds what follows from them.
-func (s *searcher) look(b *batch) {
+// look judges the states of a batch and finds what follows from them. done is
+// true when it has met what the search is for.
+func (s *searcher) look(b *batch) (done bool) {
+	sought := s.judge.tallies[s.cfg.Until]
 	b.counts, b.next, b.hashes = b.counts[:0], b.next[:0], b.hashes[:0]
 	for i := range b.states {
 		x := &b.states[i]
@@ -134,7 +140,11 @@ func (s *searcher) look(b *batch) {
 			s.sort(&n.state)
 			b.hashes = append(b.hashes, n.state.hash())
 		}
+		if sought != nil && sought.broken {
+			return true
+		}
 	}
+	return false
 }
 
 // remember numbers the successors of a batch and writes down the edges to

@@ -12,6 +12,7 @@ import (
 
 	"stockproof/engines/redisstore"
 	"stockproof/faults"
+	"stockproof/model"
 	"stockproof/schemes"
 )
 
@@ -180,6 +181,32 @@ func (l *Lab) Run(ctx context.Context, cfg Config) (*Result, error) {
 		return nil, fmt.Errorf("explore %s: %w", cfg.Entry.Scheme.Name(), err)
 	}
 	r.Elapsed = time.Since(began)
+	return r, nil
+}
+
+// FirstWitness searches for one execution that breaks a property, smallest
+// first: each configuration with one client, then each with two, and so on up
+// to the clients each has. It answers the first search that finds one, or else
+// the last; errors are those of Run.
+func (l *Lab) FirstWitness(ctx context.Context, property model.Property, cfgs ...Config) (r *Result, err error) {
+	most := 0
+	for i := range cfgs {
+		if err := cfgs[i].complete(); err != nil {
+			return nil, err
+		}
+		most = max(most, cfgs[i].Clients)
+	}
+	for clients := 1; clients <= most; clients++ {
+		for _, cfg := range cfgs {
+			if clients > cfg.Clients {
+				continue
+			}
+			cfg.Clients, cfg.Until = clients, property
+			if r, err = l.Run(ctx, cfg); err != nil || r.Verdicts[property].Status == Violated {
+				return r, err
+			}
+		}
+	}
 	return r, nil
 }
 
