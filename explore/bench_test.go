@@ -19,6 +19,7 @@ import (
 )
 
 func BenchmarkLock4Clients2Faults(b *testing.B) {
+	debug.SetGCPercent(400) // as the commands do
 	entry, err := schemes.ByName("lock")
 	require.NoError(b, err)
 	w, _ := faults.WorkloadByName("unit")
@@ -54,6 +55,7 @@ func BenchmarkExtraction(b *testing.B) {
 // BenchmarkMatrix searches every scheme, fault, workload and retry setting: 3
 // clients, at most one fault.
 func BenchmarkMatrix(b *testing.B) {
+	debug.SetGCPercent(400) // as the commands do
 	b.ReportAllocs()
 	for b.Loop() {
 		lab := NewLab()
@@ -151,6 +153,7 @@ func BenchmarkFirstWitness(b *testing.B) {
 // BenchmarkSearch is the search alone: the code and the stores were asked
 // everything before.
 func BenchmarkSearch(b *testing.B) {
+	debug.SetGCPercent(400) // as the commands do
 	lab := NewLab()
 	defer lab.Close()
 	cfg := Config{Entry: entry(b, "lock"), Workload: workload(b, "unit"), Clients: 4, MaxFaults: 2,

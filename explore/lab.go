@@ -165,14 +165,20 @@ func (l *Lab) confirm(scheme string) error {
 // *NonDeterminismError) and an engine that fails; running out of time or
 // memory is a Result with inconclusive verdicts.
 func (l *Lab) Run(ctx context.Context, cfg Config) (*Result, error) {
+	return l.with(cfg, func(cfg Config, symmetry bool) (*Result, error) { return l.search(ctx, cfg, symmetry) })
+}
+
+// with searches with symmetry where that is possible and confirms what the
+// search went by.
+func (l *Lab) with(cfg Config, search func(Config, bool) (*Result, error)) (*Result, error) {
 	began := time.Now()
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
 	symmetry := !cfg.NoSymmetry && symmetric(cfg)
-	r, err := l.search(ctx, cfg, symmetry)
+	r, err := search(cfg, symmetry)
 	if errors.Is(err, errForeignName) && symmetry {
-		r, err = l.search(ctx, cfg, false)
+		r, err = search(cfg, false)
 	}
 	if err == nil {
 		err = l.confirm(cfg.Entry.Scheme.Name())
@@ -180,15 +186,23 @@ func (l *Lab) Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("explore %s: %w", cfg.Entry.Scheme.Name(), err)
 	}
-	r.Elapsed = time.Since(began)
+	if r != nil {
+		r.Elapsed = time.Since(began)
+	}
 	return r, nil
 }
 
 // FirstWitness searches for one execution that breaks a property, smallest
-// first: each configuration with one client, then each with two, and so on up
-// to the clients each has. It answers the first search that finds one, or else
-// the last; errors are those of Run.
-func (l *Lab) FirstWitness(ctx context.Context, property model.Property, cfgs ...Config) (r *Result, err error) {
+// configuration first: each with one client, then each with two, and so on up
+// to the clients each has. The search goes in depth, so the witness need not be
+// a shortest one; it is the same in each run. The result is that of the search
+// that found it or was stopped. Where there is none, it is that of a search of
+// everything in the last configuration. Errors are those of Run.
+func (l *Lab) FirstWitness(ctx context.Context, property model.Property, cfgs ...Config) (*Result, error) {
+	if _, known := property.Info(); !known || len(cfgs) == 0 {
+		return nil, fmt.Errorf("%w: property %q in %d configurations", ErrConfig, property, len(cfgs))
+	}
+	cfgs = slices.Clone(cfgs)
 	most := 0
 	for i := range cfgs {
 		if err := cfgs[i].complete(); err != nil {
@@ -196,18 +210,31 @@ func (l *Lab) FirstWitness(ctx context.Context, property model.Property, cfgs ..
 		}
 		most = max(most, cfgs[i].Clients)
 	}
+	var sizes []Config
 	for clients := 1; clients <= most; clients++ {
 		for _, cfg := range cfgs {
-			if clients > cfg.Clients {
-				continue
-			}
-			cfg.Clients, cfg.Until = clients, property
-			if r, err = l.Run(ctx, cfg); err != nil || r.Verdicts[property].Status == Violated {
-				return r, err
+			if clients <= cfg.Clients {
+				cfg.Clients, cfg.Until = clients, property
+				sizes = append(sizes, cfg)
 			}
 		}
 	}
-	return r, nil
+	// A small configuration without a witness may be larger than a large one
+	// with it is until there: none gets long before all have had a little.
+	for states := uint32(firstStates); len(sizes) > 0; states *= 8 {
+		var left []Config
+		for _, cfg := range sizes {
+			r, more, err := l.seek(ctx, cfg, states)
+			if r != nil || err != nil {
+				return r, err
+			}
+			if more {
+				left = append(left, cfg)
+			}
+		}
+		sizes = left
+	}
+	return l.Run(ctx, cfgs[len(cfgs)-1])
 }
 
 // symmetric says whether clients may be renamed at all. A request submitted

@@ -2,10 +2,12 @@ package explore
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"stockproof/engines/redisstore"
 	"stockproof/faults"
 	"stockproof/model"
 	"stockproof/schemes"
@@ -34,6 +36,9 @@ func TestWitnessTellsTheStory(t *testing.T) {
 // everything finds, and says of what it did not find only that it stopped.
 func TestTheFirstWitnessIsThatOfTheWholeSearch(t *testing.T) {
 	lab := newLab(t)
+	engine, err := redisstore.NewMini()
+	require.NoError(t, err)
+	defer engine.Close()
 	for _, c := range []struct {
 		scheme string
 		fault  faults.Kind
@@ -50,8 +55,14 @@ func TestTheFirstWitnessIsThatOfTheWholeSearch(t *testing.T) {
 		for p, v := range first.Verdicts {
 			require.NotEqual(t, Holds, v.Status, p)
 		}
+		// In depth and smallest first: another witness, the same in each run.
 		small, err := lab.FirstWitness(t.Context(), c.p, cfg)
 		require.NoError(t, err)
+		require.NoError(t, Replay(cfg.Entry, reread(t, small.Verdicts[c.p].Witness), engine))
+		require.Contains(t, fmt.Sprint(small.Verdicts[c.p].Witness.Broken), c.p)
+		again, err := newLab(t).FirstWitness(t.Context(), c.p, cfg)
+		require.NoError(t, err)
+		require.Equal(t, small.Verdicts[c.p].Witness.Timeline(), again.Verdicts[c.p].Witness.Timeline())
 		require.Equal(t, Violated, small.Verdicts[c.p].Status)
 		require.LessOrEqual(t, len(small.Verdicts[c.p].Witness.Clients), len(first.Verdicts[c.p].Witness.Clients))
 	}
