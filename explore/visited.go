@@ -24,7 +24,7 @@ func (s *state) hash() uint64 {
 
 const (
 	touched   = 16 // hashes at a time
-	slabBits  = 12
+	slabBits  = 10
 	firstBits = 10
 )
 
