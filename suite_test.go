@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"testing"
@@ -45,6 +46,7 @@ func runTests(m *testing.M) int {
 			panic(err) // the testing package has had this flag since Go 1.1
 		}
 	}
+	debug.SetGCPercent(400) // as the commands do
 	if os.Getenv(servers.EnvLive) == "off" {
 		fmt.Fprintln(os.Stderr, "live tests are left out: "+servers.EnvLive+"=off")
 	}

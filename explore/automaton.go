@@ -1,17 +1,11 @@
 package explore
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"stockproof/model"
 	"stockproof/schemes"
@@ -50,19 +44,26 @@ type node struct {
 	id     int32
 	parent *node
 	event  event
-	next   map[event]*node
 
 	steps    int      // answered or broken so far
 	pending  []step   // steps that wait for an answer
 	channels []string // subscriptions
 	closed   []int    // database connections it has hung up
-	deadline int64    // ms from here until it stirs by itself; 0: never
 	done     bool
 	result   result
 
 	// A node that differs from base only by time that has passed.
 	base *node
 	aged int64
+
+	mu       sync.Mutex // of what follows; held while it is found out
+	next     map[event]*node
+	asked    bool  // the deadline is known
+	deadline int64 // ms from here until it stirs by itself; 0: never
+
+	ran      atomic.Bool // the code has gone on from here
+	again    atomic.Bool // another run came here too and was parked alike
+	standing standing    // runs that stand here
 }
 
 // result is what an action came to.
@@ -85,13 +86,15 @@ type automaton struct {
 	nodes []*node
 	ends  map[result]*node
 	root  *node
-	runs  *atomic.Int64
+	runs  *atomic.Int64 // questions the code was asked
+	park  *parking
+	fresh atomic.Bool // something was asked since the last confirm
 }
 
-func newAutomaton(entry schemes.Entry, r role, times schemes.Config, retries int, runs *atomic.Int64) (*automaton, error) {
-	a := &automaton{entry: entry, role: r, times: times, retries: retries, ends: map[result]*node{}, runs: runs}
+func newAutomaton(entry schemes.Entry, r role, times schemes.Config, retries int, runs *atomic.Int64, park *parking) (*automaton, error) {
+	a := &automaton{entry: entry, role: r, times: times, retries: retries, ends: map[result]*node{}, runs: runs, park: park}
 	root := &node{next: map[event]*node{}}
-	if err := a.extract(nil, root); err != nil {
+	if err := a.extract(root); err != nil {
 		return nil, err
 	}
 	a.root = a.add(root)
@@ -99,8 +102,10 @@ func newAutomaton(entry schemes.Entry, r role, times schemes.Config, retries int
 }
 
 // add gives a node its id; ends that differ in nothing that matters later are
-// one node. The mutex is held, or nobody else knows a yet.
+// one node.
 func (a *automaton) add(n *node) *node {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if n.done {
 		key := n.result
 		key.err = fmt.Sprint(n.closed) // the error itself is only shown
@@ -123,12 +128,8 @@ func (a *automaton) node(id int32) *node {
 
 // step follows an event, running the scheme only for what was never asked.
 func (a *automaton) step(from *node, e event) (*node, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.follow(from, e)
-}
-
-func (a *automaton) follow(from *node, e event) (*node, error) {
+	from.mu.Lock()
+	defer from.mu.Unlock()
 	if n := from.next[e]; n != nil {
 		return n, nil
 	}
@@ -140,16 +141,21 @@ func (a *automaton) follow(from *node, e event) (*node, error) {
 	return n, nil
 }
 
+// discover finds out what an event leads to. The mutex of from is held.
 func (a *automaton) discover(from *node, e event) (*node, error) {
 	if e.kind == elapsed {
 		if from.base != nil { // one wait of a sum, so that histories do not multiply
-			return a.follow(from.base, event{kind: elapsed, advance: from.aged + e.advance})
+			return a.step(from.base, event{kind: elapsed, advance: from.aged + e.advance})
 		}
-		if from.deadline == 0 || e.advance < from.deadline {
+		deadline, err := a.stirs(from)
+		if err != nil {
+			return nil, err
+		}
+		if deadline == 0 || e.advance < deadline {
 			n := &node{parent: from, event: e, next: map[event]*node{}, steps: from.steps, pending: from.pending,
-				channels: from.channels, closed: from.closed, base: from, aged: e.advance}
-			if from.deadline > 0 {
-				n.deadline = from.deadline - e.advance
+				channels: from.channels, closed: from.closed, base: from, aged: e.advance, asked: true}
+			if deadline > 0 {
+				n.deadline = deadline - e.advance
 			}
 			return a.add(n), nil
 		}
@@ -158,10 +164,27 @@ func (a *automaton) discover(from *node, e event) (*node, error) {
 	if e.kind == replied || e.kind == cut {
 		n.steps++
 	}
-	if err := a.extract(n, n); err != nil {
+	if err := a.extract(n); err != nil {
 		return nil, err
 	}
 	return a.add(n), nil
+}
+
+// deadline is the time in ms after which a parked client stirs by itself; 0
+// means never.
+func (a *automaton) deadline(n *node) (int64, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return a.stirs(n)
+}
+
+// stirs is deadline with the mutex of n held.
+func (a *automaton) stirs(n *node) (int64, error) {
+	if n.asked {
+		return n.deadline, nil
+	}
+	err := a.time(n)
+	return n.deadline, err
 }
 
 // path lists the nodes from below the root to n.
@@ -172,232 +195,4 @@ func path(n *node) []*node {
 	}
 	slices.Reverse(nodes)
 	return nodes
-}
-
-// horizon is how long a client that waits is given to stir by itself.
-const horizon = 24 * time.Hour
-
-// extract runs the scheme's code along the events that lead to n and writes
-// what it does then into n.
-func (a *automaton) extract(to, n *node) error {
-	a.runs.Add(1)
-	var err error
-	bubble(func() {
-		run := a.start()
-		defer run.end()
-		err = run.replay(path(to))
-		if err == nil {
-			err = run.observe(n)
-		}
-	})
-	return err
-}
-
-// run is one client process inside a bubble.
-type run struct {
-	a        *automaton
-	wire     *wire
-	redis    *redis.Client
-	sql      *sqlSide
-	cancel   context.CancelFunc
-	returned chan struct{}
-	result   result
-	panicked any
-}
-
-func (a *automaton) start() *run {
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &run{a: a, wire: newWire(), cancel: cancel, returned: make(chan struct{})}
-	r.redis = redis.NewClient(clientOptions(r.wire, a.retries))
-	env := schemes.Env{Redis: r.redis, Client: a.role.client, Config: a.times}
-	if a.entry.Stores.SQL {
-		r.sql = openSQL(r.wire, a.role.op)
-		env.DB = r.sql.db
-	}
-	go func() {
-		defer close(r.returned)
-		defer r.wire.stir()
-		defer func() { r.panicked = recover() }()
-		r.result = perform(ctx, a.entry.Scheme, env, a.role)
-	}()
-	return r
-}
-
-// bufferSize is that of a connection; the library's 32 KiB would be most of the
-// cost of a run.
-const bufferSize = 512
-
-// clientOptions are those of a go-redis client that differs from the default
-// only where virtual time or the lack of a network force it: no names to
-// resolve, no timeouts of its own (they are the faults), no random back-off
-// between retries.
-func clientOptions(w *wire, retries int) *redis.Options {
-	return &redis.Options{
-		Addr:                     "127.0.0.1:6379",
-		Dialer:                   w.dial,
-		Protocol:                 2,
-		MaxRetries:               retries,
-		MinRetryBackoff:          -1,
-		MaxRetryBackoff:          -1,
-		ReadTimeout:              -1,
-		WriteTimeout:             -1,
-		ReadBufferSize:           bufferSize,
-		WriteBufferSize:          bufferSize,
-		PipelineReadBufferSize:   bufferSize,
-		PipelineWriteBufferSize:  bufferSize,
-		DisableIdentity:          true,
-		MaintNotificationsConfig: noMaintenance(),
-	}
-}
-
-func (r *run) end() {
-	r.cancel()
-	r.wire.kill()
-	<-r.returned
-	r.redis.Close()
-	if r.sql != nil {
-		r.sql.close()
-	}
-	time.Sleep(time.Minute) // what go-redis started sleeps between its attempts
-}
-
-// settle waits until the client is parked, timers of no length included.
-func (r *run) settle() {
-	parked()
-	if len(r.wire.pending()) == 0 && !r.isDone() {
-		time.Sleep(time.Nanosecond) // go-redis sleeps for 0 between retries
-		parked()
-	}
-	select {
-	case <-r.wire.activity:
-	default:
-	}
-}
-
-func (r *run) isDone() bool {
-	select {
-	case <-r.returned:
-		return true
-	default:
-		return false
-	}
-}
-
-// replay makes the events happen, and compares where the client is parked each
-// time with what was recorded.
-func (r *run) replay(nodes []*node) error {
-	r.settle()
-	for i, n := range nodes {
-		if n.base != nil && i+1 < len(nodes) && nodes[i+1].event.kind == elapsed {
-			return fmt.Errorf("two waits in a row in %s", r.a.entry.Scheme.Name())
-		}
-		places := r.wire.pending()
-		if err := r.compare(n.parent, places); err != nil {
-			return err
-		}
-		switch e := n.event; e.kind {
-		case replied:
-			if p := places[e.index]; p.call != nil {
-				r.wire.answerSQL(p.call, e.text)
-			} else {
-				p.conn.reply(e.text)
-			}
-		case cut:
-			if p := places[e.index]; p.call != nil {
-				r.wire.cutSQL(p.call)
-			} else {
-				p.conn.cut()
-			}
-		case told:
-			words := splitArgs(e.text)
-			r.wire.publish(words[0], words[1])
-		case elapsed:
-			time.Sleep(time.Duration(e.advance) * time.Millisecond)
-		}
-		r.settle()
-	}
-	return nil
-}
-
-// compare says whether the client is parked where it was the first time.
-func (r *run) compare(n *node, places []place) error {
-	seen := describe(steps(places), r.isDone())
-	recorded := describe(n.pending, n.done)
-	if seen == recorded {
-		return nil
-	}
-	var events []string
-	for _, p := range path(n) {
-		events = append(events, p.event.String())
-	}
-	return &NonDeterminismError{Scheme: r.a.entry.Scheme.Name(), After: strings.Join(events, "; "), Recorded: recorded, Seen: seen}
-}
-
-func describe(pending []step, done bool) string {
-	switch {
-	case done:
-		return "return"
-	case len(pending) == 0:
-		return "wait"
-	}
-	words := make([]string, len(pending))
-	for i, s := range pending {
-		words[i] = s.String()
-	}
-	return strings.Join(words, " and ")
-}
-
-func steps(places []place) []step {
-	list := make([]step, len(places))
-	for i, p := range places {
-		list[i] = p.step
-	}
-	return list
-}
-
-// observe writes down where the client is, and when it would stir by itself.
-func (r *run) observe(n *node) error {
-	name := r.a.entry.Scheme.Name()
-	if r.wire.outside != nil {
-		return fmt.Errorf("%w: %s: %w", ErrScheme, name, r.wire.outside)
-	}
-	n.pending = steps(r.wire.pending())
-	n.channels = r.wire.subscriptions()
-	r.wire.mu.Lock()
-	n.closed = slices.Clone(r.wire.closed)
-	r.wire.mu.Unlock()
-	n.done = r.isDone()
-	if n.done {
-		if r.panicked != nil {
-			return fmt.Errorf("%w: %s panicked: %v", ErrScheme, name, r.panicked)
-		}
-		n.result = r.result
-		n.channels = nil
-	}
-	before := len(n.pending)
-	began := time.Now()
-	timer := time.NewTimer(horizon)
-	defer timer.Stop()
-	select {
-	case <-r.wire.activity:
-		parked()
-		n.deadline = (time.Since(began) + time.Millisecond - 1).Milliseconds()
-	case <-timer.C:
-	}
-	if n.done && (before > 0 || n.deadline > 0) {
-		return fmt.Errorf("%w: %s goes on working after it has answered: %s", ErrScheme, name, describe(steps(r.wire.pending()), false))
-	}
-	if !n.done && before == 0 && n.deadline == 0 {
-		return fmt.Errorf("%w: %s waits for ever: no command, no timer", ErrScheme, name)
-	}
-	return nil
-}
-
-// encodeOrders packs durable orders for a result.
-func encodeOrders(list []model.Order) string {
-	var words []string
-	for _, o := range list {
-		words = append(words, o.Request, strconv.FormatInt(o.Qty, 10))
-	}
-	return joinArgs(words)
 }

@@ -15,7 +15,9 @@ func TestAutomatonFollowsTheSchemesOwnCode(t *testing.T) {
 	entry, err := schemes.ByName("lock")
 	require.NoError(t, err)
 	var runs atomic.Int64
-	a, err := newAutomaton(entry, role{deduct, 1, "client~@", "client~@.1", 0}, schemes.Config{Lease: 300 * time.Millisecond, Wait: 100 * time.Millisecond, Retry: 100 * time.Millisecond}, -1, &runs)
+	park := newParking(maxParked)
+	defer park.close()
+	a, err := newAutomaton(entry, role{deduct, 1, "client~@", "client~@.1", 0}, schemes.Config{Lease: 300 * time.Millisecond, Wait: 100 * time.Millisecond, Retry: 100 * time.Millisecond}, -1, &runs, park)
 	require.NoError(t, err)
 	n := a.root
 	require.Len(t, n.pending, 1)

@@ -2,7 +2,10 @@ package explore
 
 import (
 	"context"
+	"fmt"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,10 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"stockproof/faults"
+	"stockproof/model"
 	"stockproof/schemes"
 )
 
 func BenchmarkLock4Clients2Faults(b *testing.B) {
+	debug.SetGCPercent(400) // as the commands do
 	entry, err := schemes.ByName("lock")
 	require.NoError(b, err)
 	w, _ := faults.WorkloadByName("unit")
@@ -32,14 +37,16 @@ func BenchmarkExtraction(b *testing.B) {
 	entry, err := schemes.ByName("lock")
 	require.NoError(b, err)
 	var runs atomic.Int64
-	a, err := newAutomaton(entry, role{deduct, 1, self, self + ".1", 0}, DefaultTimes, -1, &runs)
+	park := newParking(0) // every question runs the code from its beginning
+	defer park.close()
+	a, err := newAutomaton(entry, role{deduct, 1, self, self + ".1", 0}, DefaultTimes, -1, &runs, park)
 	require.NoError(b, err)
 	n, err := a.step(a.root, event{kind: replied, text: ":300\r\n"})
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
 		m := &node{parent: n, event: event{kind: replied, text: ":300\r\n"}, next: map[event]*node{}}
-		if err := a.extract(m, m); err != nil {
+		if err := a.extract(m); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -48,6 +55,7 @@ func BenchmarkExtraction(b *testing.B) {
 // BenchmarkMatrix searches every scheme, fault, workload and retry setting: 3
 // clients, at most one fault.
 func BenchmarkMatrix(b *testing.B) {
+	debug.SetGCPercent(400) // as the commands do
 	b.ReportAllocs()
 	for b.Loop() {
 		lab := NewLab()
@@ -88,9 +96,64 @@ func BenchmarkMatrix(b *testing.B) {
 	}
 }
 
+// BenchmarkFirstWitness searches, from nothing each time and smallest first,
+// for a witness of every violation that is declared to show in explore: scheme,
+// fault, retries and property, in any workload, one or two units on sale.
+func BenchmarkFirstWitness(b *testing.B) {
+	debug.SetGCPercent(400) // as the commands do
+	type violation struct {
+		name     string
+		property model.Property
+	}
+	var order []violation
+	where := map[violation][]Config{}
+	small(b, func(_ string, cfg Config) {
+		must, _ := cfg.Entry.Guarantees.Declared(string(cfg.Faults[0]), cfg.Workload.Name, cfg.Retries, "explore")
+		for _, p := range model.Properties() {
+			if must[p.ID] {
+				v := violation{fmt.Sprintf("%s/%s/%s", cfg.Entry.Scheme.Name(), cfg.Faults[0], cfg.Retries), p.ID}
+				if where[v] == nil {
+					order = append(order, v)
+				}
+				where[v] = append(where[v], cfg)
+			}
+		}
+	})
+	var spent []time.Duration
+	slowest := ""
+	for b.Loop() {
+		spent = spent[:0]
+		for _, v := range order {
+			began := time.Now()
+			lab := NewLab()
+			r, err := lab.FirstWitness(context.Background(), v.property, where[v]...)
+			took := time.Since(began)
+			require.NoError(b, err)
+			require.NotNil(b, r.Verdicts[v.property].Witness, "%s", v)
+			require.NoError(b, lab.Close())
+			if spent = append(spent, took); took == slices.Max(spent) {
+				slowest = fmt.Sprintf("%s %s: %d states, %d questions", v.name, v.property, r.States, r.Extractions)
+			}
+		}
+	}
+	slices.Sort(spent)
+	late := 0
+	for _, d := range spent {
+		if d > 50*time.Millisecond {
+			late++
+		}
+	}
+	b.ReportMetric(float64(len(spent)), "violations")
+	b.ReportMetric(float64(spent[len(spent)/2].Microseconds())/1000, "median-ms")
+	b.ReportMetric(float64(spent[len(spent)-1].Microseconds())/1000, "max-ms")
+	b.ReportMetric(float64(late), "above-50ms")
+	b.Log("slowest: " + slowest)
+}
+
 // BenchmarkSearch is the search alone: the code and the stores were asked
 // everything before.
 func BenchmarkSearch(b *testing.B) {
+	debug.SetGCPercent(400) // as the commands do
 	lab := NewLab()
 	defer lab.Close()
 	cfg := Config{Entry: entry(b, "lock"), Workload: workload(b, "unit"), Clients: 4, MaxFaults: 2,

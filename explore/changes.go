@@ -31,9 +31,9 @@ func sortLate(l local) local {
 
 // arrive executes the index-th delayed command of a client.
 func (k *kit) arrive(h, lid, ew uint32, index int32) variant {
-	key := stepKey{h, lid, ew, index}
-	if v, ok := k.lateMemo[key]; ok {
-		return v
+	key := stepKey(h, lid, ew, lateMove+int(index))
+	if v, ok := k.lateMemo.get(key); ok {
+		return *v
 	}
 	l := k.locals[lid]
 	d := l.late[index]
@@ -56,7 +56,7 @@ func (k *kit) arrive(h, lid, ew uint32, index int32) variant {
 		}
 	}
 	v := variant{h: h2, l: k.local(l), epoch: ew, shift: shiftID, messages: eff.messages, place: d.place}
-	k.lateMemo[key] = v
+	k.lateMemo.put(key, v)
 	return v
 }
 
@@ -82,15 +82,15 @@ func (k *kit) shifted(lid uint32, id int32) uint32 {
 	if id == 0 {
 		return lid
 	}
-	key := localKey{l: lid, arg: int64(id)}
-	if v, ok := k.shiftMemo[key]; ok {
-		return v
+	key := localKey(lid, 0, int64(id))
+	if v, ok := k.shiftMemo.get(key); ok {
+		return *v
 	}
 	l := k.locals[lid]
 	sh := &k.shifts[id]
 	l.slots = sh.apply(l.slots)
 	v := k.local(l)
-	k.shiftMemo[key] = v
+	k.shiftMemo.put(key, v)
 	return v
 }
 
@@ -101,9 +101,9 @@ func (k *kit) told(lid uint32, messages int32, ew uint32) localResult {
 	if len(i.channels) == 0 || i.finished {
 		return localResult{lid, ew}
 	}
-	key := localKey{lid, ew, int64(messages)}
-	if v, ok := k.tellMemo[key]; ok {
-		return v
+	key := localKey(lid, ew, int64(messages))
+	if v, ok := k.tellMemo.get(key); ok {
+		return *v
 	}
 	l, ep := k.locals[lid], epochOf(ew)
 	for _, m := range k.world.messageList(messages) {
@@ -114,7 +114,7 @@ func (k *kit) told(lid uint32, messages int32, ew uint32) localResult {
 		l, ep = k.finish(next, n, ep)
 	}
 	v := localResult{k.local(l), ep.word()}
-	k.tellMemo[key] = v
+	k.tellMemo.put(key, v)
 	return v
 }
 
@@ -135,9 +135,9 @@ func (k *kit) aged(lid uint32, d int64, ew uint32) localResult {
 	if i.finished || (l.status == live && !l.begun) {
 		return localResult{lid, ew}
 	}
-	key := localKey{lid, ew, d}
-	if v, ok := k.ageMemo[key]; ok {
-		return v
+	key := localKey(lid, ew, d)
+	if v, ok := k.ageMemo.get(key); ok {
+		return *v
 	}
 	ep := epochOf(ew)
 	var n *node
@@ -151,7 +151,7 @@ func (k *kit) aged(lid uint32, d int64, ew uint32) localResult {
 		l, ep = k.finish(l, n, ep)
 	}
 	v := localResult{k.local(l), ep.word()}
-	k.ageMemo[key] = v
+	k.ageMemo.put(key, v)
 	return v
 }
 
@@ -165,9 +165,9 @@ func (k *kit) resumed(lid, ew uint32) localResult {
 
 // agedVersions lets d milliseconds pass on the servers, in every version.
 func (k *kit) agedVersions(h uint32, d int64) agedVersions {
-	key := localKey{l: h, arg: d}
-	if v, ok := k.ageVerMemo[key]; ok {
-		return v
+	key := localKey(h, 0, d)
+	if v, ok := k.ageVerMemo.get(key); ok {
+		return *v
 	}
 	v := k.vers[h]
 	sh := shift{source: [maxVersion]int8{0, 1, 2, 3}}
@@ -179,7 +179,7 @@ func (k *kit) agedVersions(h uint32, d int64) agedVersions {
 		v.at[i], sh.inv[i] = a.to, a.inv
 	}
 	r := agedVersions{k.version(v), k.shiftID(sh)}
-	k.ageVerMemo[key] = r
+	k.ageVerMemo.put(key, r)
 	return r
 }
 

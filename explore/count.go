@@ -32,24 +32,34 @@ func (a wide) big() *big.Int {
 // they are an error.
 func (s *searcher) executions() (*big.Int, error) {
 	n := s.seen.n
-	waits := make([]uint32, n)
-	for _, to := range s.edges {
-		waits[to]++
+	type count struct {
+		paths wide
+		waits uint32 // edges to it that are not followed yet
 	}
-	paths := make([]wide, n)
-	paths[0] = wide{0, 1}
+	counts := make([]count, n)
+	for at := uint64(0); at < s.edges.n; at += 1 << pieceBits {
+		piece := s.edges.pieces[at>>pieceBits]
+		for _, e := range piece[:min(s.edges.n-at, 1<<pieceBits)] {
+			counts[e.to].waits++
+		}
+	}
 	queue := make([]uint32, 0, n)
-	queue = append(queue, 0)
+	if counts[0].waits == 0 {
+		queue = append(queue, 0)
+	}
+	counts[0].paths = wide{0, 1}
 	ok := true
 	for done := 0; done < len(queue); done++ {
-		i := queue[done]
-		for e := s.starts[i]; e < s.starts[i+1]; e++ {
-			to := s.edges[e]
+		i := uint64(queue[done])
+		here := counts[i].paths
+		for k, end := s.starts.at(i), s.starts.at(i+1); k < end; k++ {
+			e := s.edges.at(k)
+			to := &counts[e.to]
 			var fits bool
-			paths[to], fits = paths[to].plus(paths[i], s.mults[e])
+			to.paths, fits = to.paths.plus(here, e.mult)
 			ok = ok && fits
-			if waits[to]--; waits[to] == 0 {
-				queue = append(queue, to)
+			if to.waits--; to.waits == 0 {
+				queue = append(queue, e.to)
 			}
 		}
 	}
@@ -61,13 +71,13 @@ func (s *searcher) executions() (*big.Int, error) {
 	}
 	total := new(big.Int)
 	for _, i := range s.ends {
-		total.Add(total, paths[i].big())
+		total.Add(total, counts[i].paths.big())
 	}
 	return total, nil
 }
 
 func (s *searcher) result(why string, runs int64) *Result {
-	r := &Result{States: uint64(s.seen.n), Transitions: uint64(len(s.edges)), Symmetry: s.symmetry, Extractions: runs, Bytes: s.bytes()}
+	r := &Result{States: uint64(s.seen.n), Transitions: s.edges.n, Symmetry: s.symmetry, Extractions: runs, Bytes: s.bytes()}
 	if why == "" {
 		var err error
 		if r.Executions, err = s.executions(); err != nil {

@@ -32,6 +32,9 @@ type Config struct {
 	// NoSymmetry treats clients with the same program as different ones. It is
 	// slower and must not change anything else.
 	NoSymmetry bool
+	// Until ends the search at its first witness of this property, which is the
+	// one a search of everything finds; empty searches everything.
+	Until model.Property
 	// Progress is called now and then while the search runs.
 	Progress func(Progress)
 
@@ -112,6 +115,9 @@ func (c *Config) complete() error {
 	}
 	if c.Retries == "" {
 		c.Retries = "off"
+	}
+	if _, known := c.Until.Info(); c.Until != "" && !known {
+		return fmt.Errorf("%w: no property %q", ErrConfig, c.Until)
 	}
 	if c.Retries != "off" && c.Retries != "default" {
 		return fmt.Errorf("%w: retries %q, want off or default", ErrConfig, c.Retries)

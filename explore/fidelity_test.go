@@ -7,7 +7,6 @@ import (
 
 	"stockproof/engines/redisstore"
 	"stockproof/faults"
-	"stockproof/schemes"
 )
 
 // Every Redis question the searches of the test configurations ask is asked of
@@ -19,18 +18,19 @@ func TestEveryRedisTransitionIsThatOfARealServer(t *testing.T) {
 	require.NoError(t, err, "install redis-server, or set STOCKPROOF_LIVE=off to leave out what needs it")
 	defer real.Close()
 	lab := newLab(t)
-	for _, e := range schemes.All() {
-		for _, retries := range []string{"off", "default"} {
-			for _, wl := range []string{"unit", "mixed", "restock"} {
-				for _, kind := range append([]faults.Kind{faults.None}, every...) {
-					if wl == "restock" && (kind == faults.DuplicateRequest || kind == faults.StoreLoses) {
-						continue // large, and their commands are asked for in the other workloads
-					}
-					search(t, lab, one(t, e.Scheme.Name(), kind, wl, retries))
-				}
+	t.Run("configuration", func(t *testing.T) {
+		small(t, func(name string, cfg Config) {
+			kind := cfg.Faults[0]
+			if cfg.Stock != 1 || pointless(cfg.Entry, kind) ||
+				cfg.Workload.Name == "restock" && (kind == faults.DuplicateRequest || kind == faults.StoreLoses) {
+				return // large, and their commands are asked for in the other workloads
 			}
-		}
-	}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				search(t, lab, cfg)
+			})
+		})
+	})
 	n, err := lab.CompareEngine(real)
 	require.NoError(t, err)
 	require.Greater(t, n, 500)

@@ -41,6 +41,12 @@ func one(t testing.TB, scheme string, fault faults.Kind, wl, retries string) Con
 	return cfg
 }
 
+// pointless says that a fault has no place in a scheme at all, so that a search
+// with it is the search without one.
+func pointless(e schemes.Entry, fault faults.Kind) bool {
+	return fault == faults.CommitReplyLost && !e.Stores.SQL
+}
+
 // letters are the broken properties in the order of the design; ? marks what
 // was not decided.
 func letters(r *Result) string {

@@ -14,11 +14,12 @@ import (
 type judge struct {
 	s        *searcher
 	audited  bool
-	profiles map[int32]profile // by moment
-	rests    map[string]int32  // profiles by content
-	outlines map[local]uint32  // locals without what no longer matters
-	shape    []uint32          // outline of each local, plus one
-	memo     map[state]*sentence
+	profiles []*profile       // by moment
+	rests    map[string]int32 // profiles by content
+	outlines map[local]uint32 // locals without what no longer matters
+	shape    []uint32         // outline of each local, plus one
+	kinds    *visited         // kinds of end
+	memo     []*sentence      // by kind
 	tallies  map[model.Property]*tally
 	low      *tally // that of the transient negative counter
 }
@@ -49,8 +50,8 @@ type tally struct {
 
 func newJudge(s *searcher) *judge {
 	_, audited := s.world.entry.Scheme.(schemes.Auditor)
-	j := &judge{s: s, audited: audited, profiles: map[int32]profile{}, rests: map[string]int32{},
-		outlines: map[local]uint32{}, memo: map[state]*sentence{}, tallies: map[model.Property]*tally{}}
+	j := &judge{s: s, audited: audited, rests: map[string]int32{},
+		outlines: map[local]uint32{}, kinds: newVisited(), tallies: map[model.Property]*tally{}}
 	for _, p := range model.Properties() {
 		j.tallies[p.ID] = &tally{why: "no execution came to rest"}
 	}
@@ -111,12 +112,12 @@ func (j *judge) rest(i uint32, x *state) {
 	for c := 2; c < 2+j.s.clients; c++ {
 		key[c] = j.outline(x[c])
 	}
-	verdict := j.memo[key]
-	if verdict == nil {
+	kind, fresh := j.kinds.add(&key, key.hash())
+	if fresh {
 		ops, rest := j.history(x, p)
-		verdict = &sentence{findings: judgeHistory(ops, rest)}
-		j.memo[key] = verdict
+		j.memo = append(j.memo, &sentence{findings: judgeHistory(ops, rest)})
 	}
+	verdict := j.memo[kind]
 	if verdict.booked {
 		return
 	}
@@ -169,13 +170,16 @@ func (j *judge) outline(id uint32) uint32 {
 
 // profile looks at servers at rest: every lease over, then the counter, the
 // orders, and one more buyer who tries.
-func (j *judge) profile(at int32) profile {
-	if p, ok := j.profiles[at]; ok {
+func (j *judge) profile(at int32) *profile {
+	for int(at) >= len(j.profiles) {
+		j.profiles = append(j.profiles, nil)
+	}
+	if p := j.profiles[at]; p != nil {
 		return p
 	}
 	w := j.s.world
 	rested := w.atRest(at)
-	p := profile{counter: j.s.counter(rested)}
+	p := &profile{counter: j.s.counter(rested)}
 	if j.audited {
 		_, r, err := w.alone(rested, orders, 0, prober)
 		if err != nil {
@@ -203,7 +207,7 @@ func (j *judge) profile(at int32) profile {
 }
 
 // history is the history and the rest of an execution, settled.
-func (j *judge) history(x *state, p profile) ([]model.Operation, model.Rest) {
+func (j *judge) history(x *state, p *profile) ([]model.Operation, model.Rest) {
 	s := j.s
 	var ops []model.Operation
 	taken := map[string]int64{}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"stockproof/engines/redisstore"
 	"stockproof/faults"
+	"stockproof/model"
 	"stockproof/schemes"
 )
 
@@ -22,7 +24,10 @@ type Lab struct {
 	engines  map[string]redisstore.Engine
 	worlds   map[worldKey]*world
 	automata map[automatonKey]*automatonEntry
+	known    []*automaton // all of them, those that cannot be shared too
+	park     *parking
 	runs     atomic.Int64
+	searches atomic.Int32 // going on
 }
 
 type worldKey struct {
@@ -47,11 +52,13 @@ type automatonEntry struct {
 
 // NewLab makes an empty laboratory. Close it after use.
 func NewLab() *Lab {
-	return &Lab{engines: map[string]redisstore.Engine{}, worlds: map[worldKey]*world{}, automata: map[automatonKey]*automatonEntry{}}
+	return &Lab{engines: map[string]redisstore.Engine{}, worlds: map[worldKey]*world{}, automata: map[automatonKey]*automatonEntry{},
+		park: newParking(maxParked)}
 }
 
-// Close ends the engines.
+// Close ends the engines and what still runs of the schemes' code.
 func (l *Lab) Close() error {
+	l.park.close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var errs []error
@@ -96,19 +103,24 @@ func (l *Lab) world(cfg Config, symmetry bool) (*world, error) {
 			return w, nil
 		}
 	}
-	w := newWorld(engine, cfg.Entry, symmetry, cfg.NoSymmetry)
-	w.solo = func(act action, qty int64, client string) (*automaton, error) {
-		return l.automaton(cfg.Entry, role{act, qty, client, client + ".1", 0}, DefaultTimes, -1)
-	}
+	w := l.newWorld(cfg, engine, symmetry)
 	if shared {
 		l.worlds[key] = w
 	}
 	return w, nil
 }
 
+func (l *Lab) newWorld(cfg Config, engine redisstore.Engine, symmetry bool) *world {
+	w := newWorld(engine, cfg.Entry, symmetry, cfg.NoSymmetry)
+	w.solo = func(act action, qty int64, client string) (*automaton, error) {
+		return l.automaton(cfg.Entry, role{act, qty, client, client + ".1", 0}, DefaultTimes, -1)
+	}
+	return w
+}
+
 func (l *Lab) automaton(entry schemes.Entry, r role, times schemes.Config, retries int) (*automaton, error) {
 	if !reflect.ValueOf(entry.Scheme).Comparable() {
-		return newAutomaton(entry, r, times, retries, &l.runs)
+		return l.newAutomaton(entry, r, times, retries)
 	}
 	key := automatonKey{entry.Scheme, r, times, retries}
 	l.mu.Lock()
@@ -118,8 +130,34 @@ func (l *Lab) automaton(entry schemes.Entry, r role, times schemes.Config, retri
 		l.automata[key] = e
 	}
 	l.mu.Unlock()
-	e.once.Do(func() { e.a, e.err = newAutomaton(entry, r, times, retries, &l.runs) })
+	e.once.Do(func() { e.a, e.err = l.newAutomaton(entry, r, times, retries) })
 	return e.a, e.err
+}
+
+func (l *Lab) newAutomaton(entry schemes.Entry, r role, times schemes.Config, retries int) (*automaton, error) {
+	a, err := newAutomaton(entry, r, times, retries, &l.runs, l.park)
+	if err == nil {
+		l.mu.Lock()
+		l.known = append(l.known, a)
+		l.mu.Unlock()
+	}
+	return a, err
+}
+
+// confirm makes sure that the scheme's code, run again, is parked alike
+// wherever a search has gone on from.
+func (l *Lab) confirm(scheme string) error {
+	l.mu.Lock()
+	known := slices.Clone(l.known)
+	l.mu.Unlock()
+	for _, a := range known {
+		if a.entry.Scheme.Name() == scheme {
+			if err := a.confirm(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Run searches one configuration. It answers an error for a configuration that
@@ -127,20 +165,76 @@ func (l *Lab) automaton(entry schemes.Entry, r role, times schemes.Config, retri
 // *NonDeterminismError) and an engine that fails; running out of time or
 // memory is a Result with inconclusive verdicts.
 func (l *Lab) Run(ctx context.Context, cfg Config) (*Result, error) {
+	return l.with(cfg, func(cfg Config, symmetry bool) (*Result, error) { return l.search(ctx, cfg, symmetry) })
+}
+
+// with searches with symmetry where that is possible and confirms what the
+// search went by.
+func (l *Lab) with(cfg Config, search func(Config, bool) (*Result, error)) (*Result, error) {
 	began := time.Now()
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
 	symmetry := !cfg.NoSymmetry && symmetric(cfg)
-	r, err := l.search(ctx, cfg, symmetry)
+	r, err := search(cfg, symmetry)
 	if errors.Is(err, errForeignName) && symmetry {
-		r, err = l.search(ctx, cfg, false)
+		r, err = search(cfg, false)
+	}
+	if err == nil {
+		err = l.confirm(cfg.Entry.Scheme.Name())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("explore %s: %w", cfg.Entry.Scheme.Name(), err)
 	}
-	r.Elapsed = time.Since(began)
+	if r != nil {
+		r.Elapsed = time.Since(began)
+	}
 	return r, nil
+}
+
+// FirstWitness searches for one execution that breaks a property, smallest
+// configuration first: each with one client, then each with two, and so on up
+// to the clients each has. The search goes in depth, so the witness need not be
+// a shortest one; it is the same in each run. The result is that of the search
+// that found it or was stopped. Where there is none, it is that of a search of
+// everything in the last configuration. Errors are those of Run.
+func (l *Lab) FirstWitness(ctx context.Context, property model.Property, cfgs ...Config) (*Result, error) {
+	if _, known := property.Info(); !known || len(cfgs) == 0 {
+		return nil, fmt.Errorf("%w: property %q in %d configurations", ErrConfig, property, len(cfgs))
+	}
+	cfgs = slices.Clone(cfgs)
+	most := 0
+	for i := range cfgs {
+		if err := cfgs[i].complete(); err != nil {
+			return nil, err
+		}
+		most = max(most, cfgs[i].Clients)
+	}
+	var sizes []Config
+	for clients := 1; clients <= most; clients++ {
+		for _, cfg := range cfgs {
+			if clients <= cfg.Clients {
+				cfg.Clients, cfg.Until = clients, property
+				sizes = append(sizes, cfg)
+			}
+		}
+	}
+	// A small configuration without a witness may be larger than a large one
+	// with it is until there: none gets long before all have had a little.
+	for states := uint32(firstStates); len(sizes) > 0; states *= 8 {
+		var left []Config
+		for _, cfg := range sizes {
+			r, more, err := l.seek(ctx, cfg, states)
+			if r != nil || err != nil {
+				return r, err
+			}
+			if more {
+				left = append(left, cfg)
+			}
+		}
+		sizes = left
+	}
+	return l.Run(ctx, cfgs[len(cfgs)-1])
 }
 
 // symmetric says whether clients may be renamed at all. A request submitted

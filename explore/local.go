@@ -127,6 +127,24 @@ type info struct {
 	begunOps uint8
 }
 
+// brief is what the search asks of every local in every state, in one place
+// and without pointers.
+type brief struct {
+	deadline int64
+	stuck    int16
+	late     uint8
+	status   status
+	moves    bool
+	ready    bool
+	finished bool
+	settled  bool
+}
+
+func (i *info) brief(l local) brief {
+	return brief{deadline: i.deadline, stuck: int16(i.stuck), late: uint8(i.late), status: l.status, moves: len(i.moves) > 0,
+		ready: i.ready, finished: i.finished, settled: i.settled}
+}
+
 // shift says what becomes of the clients' slots when the stores change:
 // version v comes from version source[v], its slots renumbered by inv[v].
 type shift struct {

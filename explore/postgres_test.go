@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	liverole.RunIfAsked()
+	debug.SetGCPercent(400) // as the commands do
 	os.Exit(m.Run())
 }
 

@@ -71,6 +71,7 @@ func replay(entry schemes.Entry, s *schedule.Schedule, engine redisstore.Engine,
 // prepare puts the article on sale.
 func prepare(entry schemes.Entry, stock int64, engine redisstore.Engine) (*world, moment, error) {
 	lab := NewLab()
+	defer lab.Close()
 	w := newWorld(engine, entry, false, true)
 	w.solo = func(act action, qty int64, client string) (*automaton, error) {
 		return lab.automaton(entry, role{act, qty, client, client + ".1", 0}, DefaultTimes, -1)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"stockproof/faults"
 	"stockproof/model"
@@ -12,11 +11,11 @@ import (
 
 // deed says which change leads from a state to the next.
 type deed struct {
-	what  deedKind
-	actor int   // position of the client
-	index int32 // of its step or delayed command; how many writes are lost
-	kind  uint8 // of the fault, for a step
 	ms    int64
+	index int32 // of its step or delayed command; how many writes are lost
+	what  deedKind
+	actor uint8 // position of the client
+	kind  uint8 // of the fault, for a step
 }
 
 type deedKind uint8
@@ -54,14 +53,15 @@ type searcher struct {
 	initial  state
 
 	seen      *visited
-	parents   []uint32
-	edges     []uint32
-	mults     []uint8
-	starts    []uint64 // of each state's edges
-	ends      []uint32 // states at rest
-	next      []successor
+	parents   slab[uint32]
+	edges     slab[edge]
+	starts    slab[uint64]      // of each state's edges
+	ends      []uint32          // states at rest
 	forgotten map[uint32]uint32 // only for a mutant
 	stalls    int               // states from which nothing can happen although somebody waits
+
+	resting bool // the last state whose successors were listed is at rest
+	lab     *Lab // whose free cores may help; nil for none
 
 	judge *judge
 }
@@ -72,6 +72,9 @@ func (l *Lab) search(ctx context.Context, cfg Config, symmetry bool) (res *Resul
 	if err != nil {
 		return nil, err
 	}
+	l.searches.Add(1)
+	defer l.searches.Add(-1)
+	s.lab = l
 	why := s.breadthFirst(ctx)
 	return s.result(why, l.runs.Load()), nil
 }
@@ -93,6 +96,10 @@ func (l *Lab) prepare(cfg Config, symmetry bool) (*searcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	return l.prepareIn(w, cfg, symmetry)
+}
+
+func (l *Lab) prepareIn(w *world, cfg Config, symmetry bool) (*searcher, error) {
 	programs, who, err := l.cast(cfg, symmetry)
 	if err != nil {
 		return nil, err
@@ -157,72 +164,15 @@ func (s *searcher) sort(x *state) {
 	}
 }
 
-func (s *searcher) breadthFirst(ctx context.Context) (why string) {
-	s.seen.add(&s.initial)
-	s.parents = append(s.parents, 0)
-	began := time.Now()
-	for i := uint32(0); i < s.seen.n; i++ {
-		if i&0x3fff == 0 {
-			if ctx.Err() != nil {
-				return fmt.Sprintf("stopped: %v", context.Cause(ctx))
-			}
-			if used := s.bytes(); used > s.cfg.MemoryLimit {
-				return fmt.Sprintf("out of memory: %d bytes in use, limit %d", used, s.cfg.MemoryLimit)
-			}
-			if s.cfg.Progress != nil {
-				s.cfg.Progress(Progress{uint64(s.seen.n), uint64(len(s.edges)), uint64(s.seen.n - i), time.Since(began)})
-			}
-		}
-		now := *s.seen.at(i)
-		if s.mutant == budgetForgotten && i > 0 {
-			now[1] |= s.forgotten[i]
-		}
-		s.starts = append(s.starts, uint64(len(s.edges)))
-		s.judge.look(i, &now)
-		s.next = s.successors(&now, s.next[:0])
-		if s.atRest(&now) {
-			s.ends = append(s.ends, i)
-			s.judge.rest(i, &now)
-		} else if len(s.next) == 0 {
-			s.stalls++
-		}
-		for j := range s.next {
-			n := &s.next[j]
-			if n.place >= 0 {
-				s.placed[n.place] = true
-			}
-			if n.fired >= 0 {
-				s.fired[n.fired] = true
-			}
-			s.sort(&n.state)
-			budget := n.state[1] &^ 0xffff
-			if s.mutant == budgetForgotten {
-				n.state[1] &= 0xffff
-			}
-			id, fresh := s.seen.add(&n.state)
-			if fresh {
-				s.parents = append(s.parents, i)
-				if s.mutant == budgetForgotten {
-					s.forgotten[id] = budget
-				}
-			}
-			s.edges = append(s.edges, id)
-			s.mults = append(s.mults, n.mult)
-		}
-	}
-	s.starts = append(s.starts, uint64(len(s.edges)))
-	return ""
-}
-
 func (s *searcher) bytes() int64 {
-	return s.seen.bytes() + int64(cap(s.parents))*4 + int64(cap(s.edges))*5 + int64(cap(s.starts))*8 +
-		int64(len(s.locals))*200 + int64(len(s.stepMemo))*400
+	return s.seen.bytes() + s.parents.bytes(4) + s.edges.bytes(8) + s.starts.bytes(8) +
+		int64(len(s.locals))*200 + int64(s.stepMemo.n)*400
 }
 
 // atRest says that nothing is in flight and nobody will do anything any more.
 func (s *searcher) atRest(x *state) bool {
 	for i := 2; i < 2+s.clients; i++ {
-		if !s.infos[x[i]].settled {
+		if !s.briefs[x[i]].settled {
 			return false
 		}
 	}
@@ -235,16 +185,17 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 	ready, open, lates := false, false, 0
 	var deadline int64
 	for i := 2; i < n; i++ {
-		info := s.infos[x[i]]
+		info := &s.briefs[x[i]]
 		ready = ready || info.ready
 		open = open || !info.finished
-		lates += info.late
+		lates += int(info.late)
 		if info.deadline > 0 && (deadline == 0 || info.deadline < deadline) {
 			deadline = info.deadline
 		}
 	}
 	q := s.queue(x[0])
-	if !open && lates == 0 && q.waiting == 0 {
+	s.resting = !open && lates == 0 && q.waiting == 0
+	if s.resting {
 		return s.losses(x, s.resubmissions(x, out), false)
 	}
 	left := s.cfg.MaxFaults - int(x.used())
@@ -274,17 +225,20 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 				}
 			}
 		}
-		info := s.infos[x[i]]
-		for m := range info.moves {
-			for _, v := range s.step(x[0], x[i], x.epoch(), int32(m)) {
+		info := s.briefs[x[i]]
+		if info.moves {
+			list := s.step(x[0], x[i], x.epoch())
+			for index := range list {
+				v := &list[index]
 				if int(v.cost) > left {
 					continue
 				}
-				out = append(out, successor{mult: mult, place: v.place, fired: -1,
-					deed: deed{what: steps1, actor: i, index: int32(m), kind: v.kind}})
-				o := &out[len(out)-1]
-				s.apply(x, i, &v, &o.state)
-				if v.cost > 0 && faultKinds[v.kind] != faults.ClientPause && faultKinds[v.kind] != faults.RequestDelayed {
+				var o *successor
+				out, o = another(out)
+				o.mult, o.place, o.fired = mult, v.place, -1
+				o.deed = deed{what: steps1, actor: uint8(i), index: v.move, kind: v.kind}
+				s.apply(x, i, v, &o.state)
+				if v.cost > 0 && v.kind != pauseKind && v.kind != delayKind {
 					o.fired = v.place
 				}
 			}
@@ -295,7 +249,7 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 				if kill {
 					what, list = cancels, q.deadlocked
 				}
-				if !slices.Contains(list, info.stuck) {
+				if !slices.Contains(list, int(info.stuck)) {
 					continue
 				}
 				for index, v := range s.granted(x[0], x[i], x.epoch(), kill) {
@@ -303,7 +257,7 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 						continue
 					}
 					out = append(out, successor{mult: mult, place: v.place, fired: -1,
-						deed: deed{what: what, actor: i, index: int32(index), kind: v.kind}})
+						deed: deed{what: what, actor: uint8(i), index: int32(index), kind: v.kind}})
 					o := &out[len(out)-1]
 					s.apply(x, i, &v, &o.state)
 					if v.cost > 0 && faultKinds[v.kind] != faults.ClientPause {
@@ -312,20 +266,20 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 				}
 			}
 		}
-		for m := 0; m < info.late; m++ {
+		for m := 0; m < int(info.late); m++ {
 			v := s.arrive(x[0], x[i], x.epoch(), int32(m))
-			out = append(out, successor{mult: mult, place: -1, fired: v.place, deed: deed{what: arrives, actor: i, index: int32(m)}})
+			out = append(out, successor{mult: mult, place: -1, fired: v.place, deed: deed{what: arrives, actor: uint8(i), index: int32(m)}})
 			s.apply(x, i, &v, &out[len(out)-1].state)
 			if !open {
-				out = append(out, successor{state: *x, mult: mult, place: -1, fired: -1, deed: deed{what: vanishes, actor: i, index: int32(m)}})
+				out = append(out, successor{state: *x, mult: mult, place: -1, fired: -1, deed: deed{what: vanishes, actor: uint8(i), index: int32(m)}})
 				o := &out[len(out)-1]
 				o.state[0], o.state[i] = s.vanish(x[0], x[i], m)
 			}
 		}
-		l := &s.locals[x[i]]
-		if l.status == rested || (l.status == paused && !ready && !canJump) {
+		if info.status == rested || (info.status == paused && !ready && !canJump) {
+			l := &s.locals[x[i]]
 			r := s.resumed(x[i], x.epoch())
-			out = append(out, successor{state: *x, mult: mult, place: -1, fired: l.place, deed: deed{what: resumes, actor: i}})
+			out = append(out, successor{state: *x, mult: mult, place: -1, fired: l.place, deed: deed{what: resumes, actor: uint8(i)}})
 			o := &out[len(out)-1]
 			o.state[i] = r.l
 			o.state[1] = x[1]&^0xffff | r.epoch
@@ -336,6 +290,16 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 		s.jump(x, deadline, &out[len(out)-1].state)
 	}
 	return s.losses(x, s.resubmissions(x, out), true)
+}
+
+// another makes room for one more successor; it may hold anything.
+func another(out []successor) ([]successor, *successor) {
+	if len(out) < cap(out) {
+		out = out[:len(out)+1]
+	} else {
+		out = append(out, successor{})
+	}
+	return out, &out[len(out)-1]
 }
 
 // queue is what can go on in the database by itself.
@@ -372,11 +336,11 @@ func (s *searcher) owns(x *state, session int) bool {
 // resubmissions are requests that another client gets as well, at any time
 // after they were first submitted.
 func (s *searcher) resubmissions(x *state, out []successor) []successor {
-	if !s.allowed[faults.DuplicateRequest] || int(x.used()) >= s.cfg.MaxFaults {
+	if !s.resubmit || int(x.used()) >= s.cfg.MaxFaults {
 		return out
 	}
 	for i := 2; i < 2+s.clients; i++ {
-		if s.locals[x[i]].status != dormant {
+		if s.briefs[x[i]].status != dormant {
 			continue
 		}
 		index := s.programs[s.locals[x[i]].who].index
@@ -387,7 +351,7 @@ func (s *searcher) resubmissions(x *state, out []successor) []successor {
 			}
 			l := local{who: uint8(who), node: p.roles[0].root.id, slots: s.locals[x[i]].slots}
 			place := s.place(placement{faults.DuplicateRequest, uint8(p.origin), uint8(p.originOp), 0})
-			out = append(out, successor{state: *x, mult: 1, place: place, fired: place, deed: deed{what: resubmits, actor: i}})
+			out = append(out, successor{state: *x, mult: 1, place: place, fired: place, deed: deed{what: resubmits, actor: uint8(i)}})
 			o := &out[len(out)-1]
 			o.state[i] = s.local(l)
 			o.state[1] += 1 << 16
@@ -412,7 +376,7 @@ func (s *searcher) losses(x *state, out []successor, open bool) []successor {
 			s.strike(x, h, sh, &out[len(out)-1].state)
 		}
 	}
-	if s.allowed[faults.ScriptFlush] && open && s.verInfos[x[0]].scripts {
+	if s.flushes && open && s.verInfos[x[0]].scripts {
 		h, sh := s.hit(x[0], 0)
 		p := s.place(placement{kind: faults.ScriptFlush})
 		out = append(out, successor{mult: 1, place: p, fired: p, deed: deed{what: flushes}})

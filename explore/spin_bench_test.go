@@ -2,6 +2,8 @@ package explore
 
 import (
 	"context"
+	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +15,8 @@ import (
 // replies, one core each: SPIN's verifier on the Promela model, and the search
 // on what it has learnt of the real code.
 func BenchmarkAgainstSpin(b *testing.B) {
+	debug.SetGCPercent(400) // as the commands do
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	_, states, rate := spin(b, "lock", spinDefines(faults.ReplyLost, 4, 1, 2))
 	lab := NewLab()
 	defer lab.Close()

@@ -28,6 +28,11 @@ func (s step) less(t step) bool {
 // joinArgs packs words into one comparable string; splitArgs undoes it.
 func joinArgs(args []string) string {
 	var b strings.Builder
+	size := 0
+	for _, a := range args {
+		size += len(a) + 4
+	}
+	b.Grow(size)
 	for _, a := range args {
 		b.WriteString(strconv.Itoa(len(a)))
 		b.WriteByte(':')

@@ -23,7 +23,8 @@ func (s *state) hash() uint64 {
 }
 
 const (
-	slabBits  = 12
+	touched   = 16 // hashes at a time
+	slabBits  = 10
 	firstBits = 10
 )
 
@@ -36,18 +37,18 @@ type visited struct {
 	table []uint64 // upper 32 bits of the hash, then number plus one
 	bits  uint     // of the table's size
 	n     uint32
+	met   uint32 // keeps touch from being optimised away
 }
 
 func newVisited() *visited { return &visited{table: make([]uint64, 1<<firstBits), bits: firstBits} }
 
 func (v *visited) at(i uint32) *state { return &v.slabs[i>>slabBits][i&(1<<slabBits-1)] }
 
-// add finds a state or gives it the next number.
-func (v *visited) add(s *state) (id uint32, fresh bool) {
+// add finds a state by its hash or gives it the next number.
+func (v *visited) add(s *state, h uint64) (id uint32, fresh bool) {
 	if uint64(v.n)*3 >= uint64(len(v.table))*2 {
 		v.grow()
 	}
-	h := s.hash()
 	mask := uint64(len(v.table) - 1)
 	tag := h &^ (1<<32 - 1)
 	for i := h >> (64 - v.bits); ; i = (i + 1) & mask {
@@ -68,6 +69,22 @@ func (v *visited) add(s *state) (id uint32, fresh bool) {
 			}
 		}
 	}
+}
+
+// touch loads what add will ask for some hashes: the misses of the cache then
+// happen side by side and not one after the other.
+func (v *visited) touch(hashes []uint64) {
+	var met uint32
+	var found [touched]uint64
+	for i, h := range hashes {
+		found[i%touched] = v.table[h>>(64-v.bits)]
+	}
+	for i := range hashes {
+		if e := uint32(found[i%touched]); e != 0 {
+			met ^= v.at(e - 1)[0]
+		}
+	}
+	v.met = met
 }
 
 func (v *visited) grow() {

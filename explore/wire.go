@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -96,13 +97,21 @@ func (w *wire) pending() []place {
 	var places []place
 	for _, c := range w.conns {
 		if len(c.queue) > 0 && !c.closed && c.err == nil {
-			places = append(places, place{step: step{args: joinArgs(c.queue[0])}, conn: c})
+			places = append(places, place{step: step{args: c.queue[0]}, conn: c})
 		}
 	}
 	for _, s := range w.calls {
 		places = append(places, place{step: s.step, call: s})
 	}
-	sort.SliceStable(places, func(i, j int) bool { return places[i].step.less(places[j].step) })
+	slices.SortStableFunc(places, func(a, b place) int {
+		switch {
+		case a.step.less(b.step):
+			return -1
+		case b.step.less(a.step):
+			return 1
+		}
+		return 0
+	})
 	return places
 }
 
@@ -143,7 +152,7 @@ type conn struct {
 	wire     *wire
 	id       int
 	out      bytes.Buffer // bytes from the client, not yet a whole command
-	queue    [][]string   // steps in flight, oldest first
+	queue    []string     // steps in flight, oldest first, see joinArgs
 	in       bytes.Buffer // bytes for the client
 	readable chan struct{}
 	err      error // what reading and writing ends with
@@ -218,7 +227,7 @@ func (c *conn) Write(b []byte) (int, error) {
 		if err := redisstore.Check(args); err != nil && c.wire.outside == nil {
 			c.wire.outside = err
 		}
-		c.queue = append(c.queue, args)
+		c.queue = append(c.queue, joinArgs(args))
 		c.wire.stir()
 	}
 }
@@ -263,24 +272,27 @@ var helloReply = "*14\r\n" + bulkList("server", "redis", "version", "7.0.15") + 
 // handshake answers what a client library sends on its own account. ok is
 // false for a step. The mutex is held.
 func (c *conn) handshake(args []string) (reply string, ok bool) {
-	switch strings.ToUpper(args[0]) {
-	case "HELLO":
+	is := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(args[0], name) })
+	}
+	switch {
+	case is("HELLO"):
 		return helloReply, true
-	case "CLIENT", "SELECT", "READONLY", "AUTH":
+	case is("CLIENT", "SELECT", "READONLY", "AUTH"):
 		return "+OK\r\n", true
-	case "PING":
+	case is("PING"):
 		if len(c.channels) > 0 {
 			return bulks("pong", ""), true
 		}
 		return "+PONG\r\n", true
-	case "SUBSCRIBE":
+	case is("SUBSCRIBE"):
 		var b strings.Builder
 		for _, ch := range args[1:] {
 			c.channels[ch] = true
 			b.WriteString("*3\r\n" + bulkList("subscribe", ch) + ":" + strconv.Itoa(len(c.channels)) + "\r\n")
 		}
 		return b.String(), true
-	case "UNSUBSCRIBE":
+	case is("UNSUBSCRIBE"):
 		var b strings.Builder
 		for _, ch := range args[1:] {
 			delete(c.channels, ch)

@@ -72,7 +72,7 @@ type WitnessStep struct {
 // trail is the way from the first state to state i.
 func (s *searcher) trail(i uint32) []state {
 	var ids []uint32
-	for ; i != 0; i = s.parents[i] {
+	for ; i != 0; i = s.parents.at(uint64(i)) {
 		ids = append(ids, i)
 	}
 	states := []state{s.initial}
@@ -165,7 +165,7 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 	d := n.deed
 	step := WitnessStep{}
 	if d.actor > 0 {
-		step.Client = c.name(x, d.actor)
+		step.Client = c.name(x, int(d.actor))
 	}
 	at := s.vers[x[0]].at[0]
 	command := func(cmd int32, op uint8) {
@@ -251,7 +251,7 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 			name := c.name(x, i)
 			step.Returned = append(step.Returned, schedule.Answer{Client: name, N: int(op) + 1, Outcome: outcomes[is.past[op].outcome-1]})
 		}
-		if i != d.actor && d.what != jumps && was.node != is.node && was.op == is.op && was.begun {
+		if i != int(d.actor) && d.what != jumps && was.node != is.node && was.op == is.op && was.begun {
 			step.Woken = append(step.Woken, c.name(x, i))
 		}
 	}

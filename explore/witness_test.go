@@ -2,10 +2,12 @@ package explore
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"stockproof/engines/redisstore"
 	"stockproof/faults"
 	"stockproof/model"
 	"stockproof/schemes"
@@ -28,4 +30,45 @@ func TestWitnessTellsTheStory(t *testing.T) {
 		require.Equal(t, Violated, v.Status)
 		t.Logf("\n%s", v.Witness.Timeline())
 	}
+}
+
+// A search that stops at the first witness finds the one a search of
+// everything finds, and says of what it did not find only that it stopped.
+func TestTheFirstWitnessIsThatOfTheWholeSearch(t *testing.T) {
+	lab := newLab(t)
+	engine, err := redisstore.NewMini()
+	require.NoError(t, err)
+	defer engine.Close()
+	for _, c := range []struct {
+		scheme string
+		fault  faults.Kind
+		p      model.Property
+	}{{"lock", faults.ClientPause, model.Oversell}, {"hincrby", faults.ReplyLost, model.Oversell}, {"naive", faults.None, model.NonLinearizable}} {
+		cfg := one(t, c.scheme, c.fault, "unit", "default")
+		whole := search(t, lab, cfg)
+		cfg.Until = c.p
+		first := search(t, lab, cfg)
+		require.Equal(t, Violated, first.Verdicts[c.p].Status)
+		require.Equal(t, whole.Verdicts[c.p].Witness.Timeline(), first.Verdicts[c.p].Witness.Timeline())
+		require.False(t, first.Exhaustive)
+		require.Less(t, first.States, whole.States)
+		for p, v := range first.Verdicts {
+			require.NotEqual(t, Holds, v.Status, p)
+		}
+		// In depth and smallest first: another witness, the same in each run.
+		small, err := lab.FirstWitness(t.Context(), c.p, cfg)
+		require.NoError(t, err)
+		require.NoError(t, Replay(cfg.Entry, reread(t, small.Verdicts[c.p].Witness), engine))
+		require.Contains(t, fmt.Sprint(small.Verdicts[c.p].Witness.Broken), c.p)
+		again, err := newLab(t).FirstWitness(t.Context(), c.p, cfg)
+		require.NoError(t, err)
+		require.Equal(t, small.Verdicts[c.p].Witness.Timeline(), again.Verdicts[c.p].Witness.Timeline())
+		require.Equal(t, Violated, small.Verdicts[c.p].Status)
+		require.LessOrEqual(t, len(small.Verdicts[c.p].Witness.Clients), len(first.Verdicts[c.p].Witness.Clients))
+	}
+	// What holds is searched to the end.
+	r, err := lab.FirstWitness(t.Context(), model.Oversell, one(t, "lua-hash", faults.None, "unit", "off"))
+	require.NoError(t, err)
+	require.True(t, r.Exhaustive)
+	require.Equal(t, Holds, r.Verdicts[model.Oversell].Status)
 }
