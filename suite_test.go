@@ -137,6 +137,7 @@ func requireBroken(t *testing.T, run *live.Run, p model.Property, amount int64) 
 	require.True(t, f.Evaluated, "%s: %s", p, f.Detail)
 	require.Equal(t, amount, f.Amount, "%s: %s", p, f.Detail)
 	require.True(t, f.Broken, "%s holds", p)
+	requireSchedule(t, run, p)
 }
 
 // requireHeld wants properties that were evaluated and kept.

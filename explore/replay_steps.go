@@ -76,8 +76,12 @@ func (c *replayClient) cut(p place) {
 // answer holds a reply against the line and gives it to the client, unless the
 // line's fault comes between.
 func (r *replayer) answer(c *replayClient, p place, st *schedule.Step, reply string, blocked bool, diverged func(string, string) error) error {
-	if seen := replyOf(p.step.sql, reply, blocked).String(); seen != st.Reply.String() {
-		return diverged(st.Reply.String(), seen)
+	seen := replyOf(p.step.sql, reply, blocked)
+	if r.fits && sameLease(st, seen) {
+		st.Reply = seen
+	}
+	if seen.String() != st.Reply.String() {
+		return diverged(st.Reply.String(), seen.String())
 	}
 	switch {
 	case st.Fault == faults.ClientCrash:

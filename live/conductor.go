@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stockproof/faults"
+	"stockproof/faults/schedule"
 	"stockproof/live/clients"
 	"stockproof/live/wire"
 )
@@ -32,6 +33,7 @@ type conductor struct {
 
 	mu        sync.Mutex
 	log       []Step
+	marks     []mark
 	index     map[stepKey]int // into log
 	flying    map[stepKey]*flight
 	serves    []clients.Operation // by client: what it is serving
@@ -92,10 +94,27 @@ func (c *conductor) here(s wire.Step) bool {
 // note appends the step to the log; call it with mu held.
 func (c *conductor) note(s wire.Step) {
 	c.index[stepKey{s.Client, s.N}] = len(c.log)
+	now := time.Since(c.began)
 	c.log = append(c.log, Step{
 		Client: s.Client, N: s.N, Server: s.Server, Command: commandText(s), Name: commandName(s),
-		Request: c.serves[s.Client].Request, At: time.Since(c.began),
+		Request: c.serves[s.Client].Request, At: now, began: now, sent: s,
 	})
+}
+
+// mark is something that is no step: it happened after so many steps of the log.
+type mark struct {
+	steps  int
+	at     time.Duration // since the run began
+	resume int           // client that runs again, plus 1
+	event  schedule.Event
+}
+
+// happened notes what is no step.
+func (c *conductor) happened(m mark) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m.steps, m.at = len(c.log), time.Since(c.began)
+	c.marks = append(c.marks, m)
 }
 
 func (c *conductor) logged(s wire.Step) *Step { return &c.log[c.index[stepKey{s.Client, s.N}]] }
@@ -206,7 +225,7 @@ func (c *conductor) Reply(ctx context.Context, s wire.Step, r wire.Reply) wire.R
 	units, err := c.observe(context.WithoutCancel(ctx))
 	c.mu.Lock()
 	entry := c.logged(s)
-	entry.Reply, entry.At = r.Text, time.Since(c.began)
+	entry.Reply, entry.reply, entry.At = r.Text, r, time.Since(c.began)
 	c.seen(s, entry, units, err)
 	c.giveTurn(f)
 	here := c.here(s)

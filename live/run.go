@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"stockproof/faults"
+	"stockproof/faults/schedule"
 	"stockproof/histories"
 	"stockproof/live/clients"
 	"stockproof/live/wire"
@@ -58,6 +59,8 @@ type Run struct {
 	Elapsed  time.Duration
 
 	audited int64 // the recorder's time when the orders were read
+	marks   []mark
+	sku     string
 }
 
 // OutcomeOf is what a client's n-th operation, from 0, was answered; Unknown
@@ -277,6 +280,7 @@ func (s *stage) begin(ctx context.Context, client int) {
 				return
 			}
 			s.rec.Return(handle, a.Outcome, a.Value)
+			s.conductor.happened(mark{event: schedule.Event{Client: faults.ClientName(client), N: i + 1}})
 			if a.Err != "" {
 				s.notes <- fmt.Sprintf("%s: %s (%s)", faults.RequestID(client, i), a.Outcome, a.Err)
 			}
@@ -375,12 +379,13 @@ func (s *stage) resume() error {
 	proc := s.procs[s.c.Placement.Client]
 	switch {
 	case s.c.Placement.ThenCrash:
-		proc.Kill()
+		proc.Kill() // as if it had been killed where it stood
 		return nil
 	case s.c.Placement.Kind == faults.None:
 		close(s.conductor.release)
 		return nil
 	}
+	s.conductor.happened(mark{resume: s.c.Placement.Client + 1})
 	return proc.Continue()
 }
 
@@ -410,6 +415,12 @@ func (s *stage) leasesOver(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
+	waited := false
+	defer func() {
+		if waited {
+			s.conductor.happened(mark{event: schedule.Event{LeasesOver: true}})
+		}
+	}()
 	for _, key := range leased.LeaseKeys(s.sku) {
 		for {
 			left, err := s.env.Redis.PTTL(ctx, key).Result()
@@ -419,6 +430,7 @@ func (s *stage) leasesOver(ctx context.Context) error {
 			if left == -2 { // there is no such key
 				break
 			}
+			waited = true
 			if left == -1 {
 				return fmt.Errorf("lease of %s: it never ends", key)
 			}
@@ -450,7 +462,7 @@ func (s *stage) collect(ctx context.Context) (*Run, error) {
 	run := &Run{Case: s.c, History: s.rec.History()}
 	c := s.conductor
 	c.mu.Lock()
-	run.Steps = slices.Clone(c.log)
+	run.Steps, run.marks, run.sku = slices.Clone(c.log), slices.Clone(c.marks), s.sku
 	run.Fired = c.fired || s.c.Placement.Kind == faults.None && s.c.Placement.Order == faults.InTurn
 	failure, unwatched := c.failure, c.unwatched
 	run.Rest = model.Rest{Initial: s.c.Workload.Stock}

@@ -24,6 +24,10 @@ type Step struct {
 	Blocked bool          // the statement waited for another transaction's lock
 	Request string        // id of the request it was made for
 	At      time.Duration // since the run began, when the step was over
+
+	began time.Duration // since the run began, when it was its turn
+	sent  wire.Step     // as it crossed the wire
+	reply wire.Reply    // empty when no reply came
 }
 
 // commandName is a step's command without what differs from run to run: the

@@ -19,8 +19,12 @@ var redissonReleaseSource string
 //go:embed redisson_renew.lua
 var redissonRenewSource string
 
+// AcquireScript is the name of the script that asks for a lock. It answers nil
+// when the lock was taken, else what remains of another holder's lease in ms.
+const AcquireScript = "lock-acquire"
+
 var (
-	redissonAcquire = named("lock-acquire", redissonAcquireSource)
+	redissonAcquire = named(AcquireScript, redissonAcquireSource)
 	redissonRelease = named("lock-release", redissonReleaseSource)
 	redissonRenew   = named("lock-renew", redissonRenewSource)
 )
