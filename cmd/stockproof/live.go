@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"stockproof/evidence"
+	"stockproof/explore"
 	"stockproof/faults"
 	"stockproof/live"
 	"stockproof/live/role"
@@ -60,18 +61,21 @@ func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *eviden
 	}()
 	report.Bounds.AddLive(choice.Backend, world.Servers.Versions, s.loads)
 	s.kinds = within(s.kinds, live.Kinds())
-	bar := newBar(cmd, len(s.entries)*len(s.kinds)*len(s.loads)*len(s.retries))
-	defer bar.Close()
+	lab := explore.NewLab()
+	defer func() { err = errors.Join(err, lab.Close()) }()
+	g := liveGroups{cmd: cmd, world: world, out: o.out, report: report, schedules: evidence.NewLiveSchedules(lab, o.out),
+		bar: newBar(cmd, len(s.entries)*len(s.kinds)*len(s.loads)*len(s.retries))}
+	defer g.bar.Close()
 	for _, e := range s.entries {
 		for _, load := range s.loads {
 			for _, retries := range s.retries {
 				if !slices.Contains(live.RetriesFor(e), retries) {
-					bar.Add(len(s.kinds))
+					g.bar.Add(len(s.kinds))
 					continue
 				}
 				kinds := liveKinds(e, s.kinds)
-				bar.Add(len(s.kinds) - len(kinds))
-				if err := verifyGroup(ctx, world, e, load, retries, kinds, o.out, bar, report); err != nil {
+				g.bar.Add(len(s.kinds) - len(kinds))
+				if err := g.verify(ctx, e, load, retries, kinds); err != nil {
 					return err
 				}
 			}
@@ -80,21 +84,39 @@ func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *eviden
 	return nil
 }
 
-// verifyGroup runs every fault for one scheme, workload and retry setting.
-func verifyGroup(ctx context.Context, world *live.World, e schemes.Entry, load faults.Workload, retries string, kinds []faults.Kind, out string, bar *bar, report *evidence.Report) error {
-	steps, err := world.Observe(ctx, e, load, retries)
+// liveGroups is where the groups of a live verify run, and where their verdicts go.
+type liveGroups struct {
+	cmd       *cobra.Command
+	world     *live.World
+	schedules *evidence.LiveSchedules
+	out       string
+	bar       *bar
+	report    *evidence.Report
+}
+
+// verify runs every fault for one scheme, workload and retry setting.
+func (g liveGroups) verify(ctx context.Context, e schemes.Entry, load faults.Workload, retries string, kinds []faults.Kind) error {
+	steps, err := g.world.Observe(ctx, e, load, retries)
 	if err != nil {
 		return err
 	}
 	for _, kind := range kinds {
-		bar.Describe(fmt.Sprintf("%s × %s × %s", e.Scheme.Name(), kind, load.Name))
+		g.bar.Describe(fmt.Sprintf("%s × %s × %s", e.Scheme.Name(), kind, load.Name))
 		plan := faults.Plan(kind, steps)
-		runs, err := world.RunAll(ctx, e, load, retries, plan, out)
+		runs, err := g.world.RunAll(ctx, e, load, retries, plan, g.out)
 		if err != nil {
 			return err
 		}
-		report.Cells = append(report.Cells, evidence.FromLive(e, kind, load, retries, len(plan), runs)...)
-		bar.Add(1)
+		cells := evidence.FromLive(e, kind, load, retries, len(plan), runs)
+		g.report.Cells = append(g.report.Cells, cells...)
+		differ, err := g.schedules.Write(ctx, cells, runs)
+		for _, d := range differ {
+			fmt.Fprintf(g.cmd.ErrOrStderr(), "live and explore differ: %s\n", d)
+		}
+		if err != nil {
+			return err
+		}
+		g.bar.Add(1)
 	}
 	return nil
 }

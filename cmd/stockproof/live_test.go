@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"stockproof/evidence"
+	"stockproof/faults/schedule"
 	"stockproof/live/role"
 	"stockproof/live/servers"
 )
@@ -52,6 +53,13 @@ func TestVerifyWritesEvidenceHistoriesAndPictures(t *testing.T) {
 		require.Equal(t, c.Placements.Enumerated, c.Placements.Fired, "%+v", c)
 		if c.Verdict == evidence.Violated {
 			require.FileExists(t, filepath.Join(out, c.Witness))
+			run := strings.TrimSuffix(filepath.Join(out, c.Witness), ".jsonl")
+			seen, err := schedule.ReadFile(run + ".schedule")
+			require.NoError(t, err)
+			small, err := schedule.ReadFile(fmt.Sprintf("%s.%s.smallest.schedule", run, c.Property))
+			require.NoError(t, err)
+			require.True(t, seen.Shows(c.Property) && small.Shows(c.Property), c.Witness)
+			require.LessOrEqual(t, len(small.Steps), len(seen.Steps))
 		}
 	}
 	pictures, err := filepath.Glob(filepath.Join(out, "pictures", "naive.*.html"))
