@@ -29,12 +29,12 @@ type LiveSchedules struct {
 	lab       *explore.Lab
 	minimiser *explore.Minimiser
 	dir       string
-	written   map[string]*schedule.Schedule // by path, nil for one that explore does not accept
+	written   map[string]fitted // by path
 }
 
 // NewLiveSchedules writes below dir, replays and searches in lab.
 func NewLiveSchedules(lab *explore.Lab, dir string) *LiveSchedules {
-	return &LiveSchedules{lab: lab, minimiser: explore.NewMinimiser(lab), dir: dir, written: map[string]*schedule.Schedule{}}
+	return &LiveSchedules{lab: lab, minimiser: explore.NewMinimiser(lab), dir: dir, written: map[string]fitted{}}
 }
 
 // SchedulePath is the path of a run's schedule below the output folder.
@@ -59,12 +59,14 @@ func (w *LiveSchedules) Write(ctx context.Context, cells []Cell, runs []*live.Ru
 			if r.Case.HistoryPath() != c.Witness {
 				continue
 			}
-			s, why, err := w.run(r)
+			path := SchedulePath(r)
+			_, before := w.written[path]
+			s, why, err := w.fit(r, path, fmt.Sprintf("# What the proxies saw of %s, %s.", filepath.Base(r.Case.HistoryPath()), r.Case.Placement))
 			if err != nil {
 				return differ, err
 			}
-			if why != "" {
-				differ = append(differ, fmt.Sprintf("%s: %s", SchedulePath(r), why))
+			if why != "" && !before {
+				differ = append(differ, fmt.Sprintf("%s: %s", path, why))
 			}
 			if s == nil {
 				continue
@@ -82,26 +84,24 @@ func (w *LiveSchedules) Write(ctx context.Context, cells []Cell, runs []*live.Ru
 	return differ, nil
 }
 
-// run writes the schedule of a run once. It answers nil, and why, when explore does not
-// accept it.
-func (w *LiveSchedules) run(r *live.Run) (s *schedule.Schedule, why string, err error) {
-	path := SchedulePath(r)
-	if s, done := w.written[path]; done {
-		return s, "", nil
+// fit writes the schedule of a run once. It answers nil, and why, when explore
+// does not accept it.
+func (w *LiveSchedules) fit(r *live.Run, path, note string) (s *schedule.Schedule, why string, err error) {
+	if done, ok := w.written[path]; ok {
+		return done.s, done.why, nil
 	}
+	defer func() { w.written[path] = fitted{s, why} }()
 	d, err := r.Draft()
 	if err != nil { // something crossed the wire that schedules have no words for
 		return nil, err.Error(), nil
 	}
 	s, err = w.lab.Fit(d, "miniredis")
-	note := fmt.Sprintf("# What the proxies saw of %s, %s.", filepath.Base(r.Case.HistoryPath()), r.Case.Placement)
 	var diverged *schedule.DivergenceError
 	switch {
 	case errors.As(err, &diverged):
 		why = err.Error()
 		note += fmt.Sprintf("\n# explore does not accept it, %s.\n# What came after that line is left out.", why)
 	case errors.Is(err, explore.ErrConfig) || errors.Is(err, explore.ErrScheme):
-		w.written[path] = nil
 		return nil, err.Error(), nil
 	case err != nil:
 		return nil, "", err
@@ -112,8 +112,13 @@ func (w *LiveSchedules) run(r *live.Run) (s *schedule.Schedule, why string, err 
 	if why != "" {
 		s = nil
 	}
-	w.written[path] = s
 	return s, why, nil
+}
+
+// fitted is what came of a run's schedule.
+type fitted struct {
+	s   *schedule.Schedule
+	why string
 }
 
 // writeSchedule writes a schedule with a comment at its top.

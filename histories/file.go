@@ -170,18 +170,22 @@ func (h History) Encode(w io.Writer) error {
 		return err
 	}
 	for _, o := range h.Ops {
-		l := operationLine{Client: &o.Client, Op: o.Op, Qty: o.Qty, Call: &o.Call, Outcome: o.Outcome, Request: o.Request}
-		if !o.Open {
-			l.Return = &o.Return
-		}
-		if o.Outcome == model.Value {
-			l.Value = &o.Value
-		}
-		if err := enc.Encode(l); err != nil {
+		if err := enc.Encode(lineOf(&o)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func lineOf(o *model.Operation) operationLine {
+	l := operationLine{Client: &o.Client, Op: o.Op, Qty: o.Qty, Call: &o.Call, Outcome: o.Outcome, Request: o.Request}
+	if !o.Open {
+		l.Return = &o.Return
+	}
+	if o.Outcome == model.Value {
+		l.Value = &o.Value
+	}
+	return l
 }
 
 // ReadFile reads a history file.

@@ -16,6 +16,7 @@ type Recorder struct {
 	start time.Time
 	h     History
 	open  map[int]bool // indexes of operations without a return
+	saved *saved       // written at every call and return; nil: nowhere
 }
 
 // NewRecorder starts the clock.
@@ -36,6 +37,7 @@ func (r *Recorder) Call(client int, op model.Op, qty int64, request string) int 
 		Client: client, Op: op, Qty: qty, Call: r.Now(), Open: true, Outcome: model.Unknown, Request: request,
 	})
 	r.open[i] = true
+	r.saved.call(r.h.Ops[i])
 	return i
 }
 
@@ -50,6 +52,7 @@ func (r *Recorder) Return(handle int, outcome model.Outcome, value int64) {
 	delete(r.open, handle)
 	o := &r.h.Ops[handle]
 	o.Return, o.Open, o.Outcome, o.Value = r.Now(), false, outcome, value
+	r.saved.answered(handle, *o)
 }
 
 // History is a copy of what was recorded so far.

@@ -23,6 +23,7 @@ import (
 // server says that it does, the next step is let through.
 type conductor struct {
 	placement faults.Placement
+	random    *randomFaults // of a soak, instead of the placement; nil otherwise
 	clients   int
 	observe   func(context.Context) (int64, error) // reads the counter, past the proxies
 	blockers  *sql.DB                              // asks PostgreSQL who waits; nil without SQL
@@ -82,6 +83,17 @@ func (c *conductor) serving(client int, op clients.Operation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.serves[client] = op
+	c.random.serving(client)
+}
+
+// join adds a client to a run under way, in the place of one that was killed; it
+// answers its number.
+func (c *conductor) join(proc *clients.Process) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.processes, c.serves = append(c.processes, proc), append(c.serves, clients.Operation{})
+	c.came, c.goOn = append(c.came, make(chan struct{})), append(c.goOn, make(chan struct{}))
+	return len(c.processes) - 1
 }
 
 // here says whether the placement is at this step.
@@ -89,6 +101,15 @@ func (c *conductor) here(s wire.Step) bool {
 	p := c.placement
 	return s.Client == p.Client && s.N == p.Step && (p.Kind != faults.None || p.Order == faults.Preempted) &&
 		(p.At == "" || p.At == commandName(s))
+}
+
+// faultAt is the fault placed on a step; faults.None also where the placement is
+// one of order only.
+func (c *conductor) faultAt(s wire.Step) (kind faults.Kind, here bool) {
+	if c.random != nil {
+		return c.random.at(s)
+	}
+	return c.placement.Kind, c.here(s)
 }
 
 // note appends the step to the log; call it with mu held.
@@ -121,18 +142,21 @@ func (c *conductor) logged(s wire.Step) *Step { return &c.log[c.index[stepKey{s.
 
 // Request holds the step until it is its turn.
 func (c *conductor) Request(ctx context.Context, s wire.Step) wire.RequestAction {
-	if c.here(s) && c.placement.Kind == faults.RequestLost {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.note(s)
-		c.logged(s).Fault = faults.RequestLost
-		c.fired = true
-		return wire.Lose
+	lost := false
+	if kind, here := c.faultAt(s); here {
+		lost = kind == faults.RequestLost
+	}
+	if lost && c.random == nil {
+		return c.lose(s)
 	}
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
 		return wire.Lose // its client is dead, or the run is over
+	}
+	if lost { // between the steps of others, as everything else
+		defer func() { <-c.turn }()
+		return c.lose(s)
 	}
 	f := &flight{step: s, hasTurn: true, blocked: make(chan struct{}), returned: make(chan struct{})}
 	c.mu.Lock()
@@ -143,6 +167,17 @@ func (c *conductor) Request(ctx context.Context, s wire.Step) wire.RequestAction
 		go c.watchBlocked(f)
 	}
 	return wire.Forward
+}
+
+// lose keeps the step from the server.
+func (c *conductor) lose(s wire.Step) wire.RequestAction {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.note(s)
+	c.logged(s).Fault = faults.RequestLost
+	c.fired = true
+	c.random.strikes(s.Client, faults.RequestLost)
+	return wire.Lose
 }
 
 // askBlockedEvery is how often PostgreSQL is asked whether a statement waits for
@@ -228,15 +263,15 @@ func (c *conductor) Reply(ctx context.Context, s wire.Step, r wire.Reply) wire.R
 	entry.Reply, entry.reply, entry.At = r.Text, r, time.Since(c.began)
 	c.seen(s, entry, units, err)
 	c.giveTurn(f)
-	here := c.here(s)
-	if here && c.placement.Kind != faults.None {
-		entry.Fault = c.placement.Kind
+	kind, here := c.faultAt(s)
+	if here && kind != faults.None {
+		entry.Fault = kind
 	}
 	c.mu.Unlock()
 	action := wire.Deliver
 	switch {
 	case here:
-		action = c.apply(ctx, s)
+		action = c.apply(ctx, s, kind)
 	case c.placement.Order == faults.Barrier && s.N == 1:
 		c.meet(ctx, s.Client)
 	}
@@ -269,9 +304,12 @@ func (c *conductor) seen(s wire.Step, entry *Step, units int64, err error) {
 }
 
 // apply puts the fault into effect before the client sees a byte of the reply.
-func (c *conductor) apply(ctx context.Context, s wire.Step) wire.ReplyAction {
+func (c *conductor) apply(ctx context.Context, s wire.Step, kind faults.Kind) wire.ReplyAction {
+	c.mu.Lock()
 	proc := c.processes[s.Client]
-	switch c.placement.Kind {
+	c.mu.Unlock()
+	c.random.strikes(s.Client, kind)
+	switch kind {
 	case faults.ClientCrash:
 		proc.Kill() // returns when it is gone
 		c.fire()
@@ -282,6 +320,10 @@ func (c *conductor) apply(ctx context.Context, s wire.Step) wire.ReplyAction {
 			return wire.Deliver
 		}
 		c.fire()
+		if c.random != nil {
+			c.random.resume(c, s.Client, proc)
+			return wire.Deliver
+		}
 		close(c.parked)
 	case faults.ReplyLost:
 		c.fire()

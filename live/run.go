@@ -61,6 +61,7 @@ type Run struct {
 	audited int64 // the recorder's time when the orders were read
 	marks   []mark
 	sku     string
+	times   schemes.Config
 }
 
 // OutcomeOf is what a client's n-th operation, from 0, was answered; Unknown
@@ -125,6 +126,8 @@ func (c Case) times() schemes.Config {
 type stage struct {
 	world     *World
 	c         Case
+	times     schemes.Config
+	soak      *randomFaults // nil for a run with one placement
 	sku       string
 	env       schemes.Env // the observer's
 	rec       *histories.Recorder
@@ -149,7 +152,7 @@ func (w *World) Run(ctx context.Context, c Case) (run *Run, err error) {
 	defer cancel()
 	n := w.runs.Add(1)
 	s := &stage{
-		world: w, c: c, sku: fmt.Sprintf("%s-%d", w.prefix, n), env: w.env(c.times()),
+		world: w, c: c, times: c.times(), sku: fmt.Sprintf("%s-%d", w.prefix, n), env: w.env(c.times()),
 		errs: make(chan error, len(c.Workload.Clients)), notes: make(chan string, operations(c.Workload)),
 	}
 	defer func() {
@@ -205,6 +208,7 @@ func (s *stage) prepare(ctx context.Context) error {
 		blockers = nil
 	}
 	s.conductor = newConductor(s.c.Placement, s.procs, observe, s.c.Workload.Stock, blockers)
+	s.conductor.random = s.soak
 	var configured errgroup.Group
 	for i, proc := range s.procs {
 		setup, err := s.connect(i)
@@ -224,9 +228,10 @@ func (s *stage) prepare(ctx context.Context) error {
 func (s *stage) connect(client int) (clients.Setup, error) {
 	setup := clients.Setup{
 		Scheme: s.c.Entry.Scheme.Name(), Client: fmt.Sprintf("%s-%s", faults.ClientName(client), s.sku),
-		Retries: s.c.Retries, Times: s.c.times(),
+		Retries: s.c.Retries, Times: s.times,
 	}
 	counter := new(wire.Counter)
+	s.soak.counts(client, counter)
 	if s.c.Entry.Stores.Redis {
 		p, err := s.listen(wire.Redis, s.world.Servers.RedisAddr, client, counter)
 		if err != nil {
@@ -459,7 +464,7 @@ func (s *stage) sleep(ctx context.Context, d time.Duration) error {
 // collect reads what is left at rest. Nothing is judged before the history is
 // written; see Check.
 func (s *stage) collect(ctx context.Context) (*Run, error) {
-	run := &Run{Case: s.c, History: s.rec.History()}
+	run := &Run{Case: s.c, History: s.rec.History(), times: s.times}
 	c := s.conductor
 	c.mu.Lock()
 	run.Steps, run.marks, run.sku = slices.Clone(c.log), slices.Clone(c.marks), s.sku

@@ -25,7 +25,7 @@ const article = "1001"
 // Check. The error is a reply that no schedule can say.
 func (r *Run) Draft() (*schedule.Draft, error) {
 	d := &schedule.Draft{Before: map[int][]schedule.Event{}, At: map[int]time.Duration{}, Schedule: &schedule.Schedule{
-		Scheme: r.Case.Entry.Scheme.Name(), Times: r.Case.times(), Retries: r.Case.Retries,
+		Scheme: r.Case.Entry.Scheme.Name(), Times: r.times, Retries: r.Case.Retries,
 		SKU: article, Stock: r.Case.Workload.Stock,
 	}}
 	for i, calls := range r.Case.Workload.Clients {
@@ -33,7 +33,9 @@ func (r *Run) Draft() (*schedule.Draft, error) {
 		for _, call := range calls {
 			c.Calls = append(c.Calls, schedule.Call{Op: call.Op, Qty: call.Qty})
 		}
-		d.Clients = append(d.Clients, c)
+		if len(c.Calls) > 0 { // one that came when the sale was over did nothing
+			d.Clients = append(d.Clients, c)
+		}
 	}
 	t := newTranslation(r.sku, r.Case.Placement.ThenCrash)
 	if err := t.steps(d, r.Steps, r.marks); err != nil {

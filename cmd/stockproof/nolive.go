@@ -26,3 +26,5 @@ func liveStatus(err error) (status int, known bool) {
 func liveKinds(_ schemes.Entry, kinds []faults.Kind) []faults.Kind { return kinds }
 
 func verifyLive(*cobra.Command, verifyOptions, selection, *evidence.Report) error { return errNoLive }
+
+func soak(*cobra.Command, soakOptions, []faults.Kind) error { return errNoLive }
