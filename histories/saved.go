@@ -39,7 +39,8 @@ func (r *Recorder) SaveTo(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	file, err := os.Create(path)
+	// Under its name there is never a file without a header.
+	file, err := os.Create(path + ".new")
 	if err != nil {
 		return err
 	}
@@ -53,6 +54,9 @@ func (r *Recorder) SaveTo(path string) error {
 	r.saved.end = int64(len(header)) + 1
 	for _, o := range r.h.Ops {
 		r.saved.call(o)
+	}
+	if err := os.Rename(file.Name(), path); err != nil {
+		r.saved.fail(err)
 	}
 	return r.saved.err
 }

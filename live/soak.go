@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -29,7 +30,9 @@ type SoakVerdict struct {
 	Evaluated int   // sales that showed whether they do
 	Worst     int64 // amount in one sale, in the property's unit
 	Detail    string
-	// Run is the sale with the fewest steps of those that broke it, and Sale its number from 1.
+	// Run is, of the sales that broke it, the one with the fewest clients (a client that
+	// comes in the place of a killed one is another), then the fewest steps, and Sale
+	// its number from 1.
 	Run  *Run
 	Sale int
 }
@@ -65,6 +68,7 @@ func (w *World) Soak(ctx context.Context, c SoakConfig) (*SoakResult, error) {
 		return result, err
 	}
 	began := time.Now()
+	defer func() { result.Stopped = ctx.Err() != nil }()
 	until, cancel := context.WithDeadline(ctx, began.Add(c.Duration))
 	defer cancel()
 	for n := 0; until.Err() == nil; n++ {
@@ -79,16 +83,9 @@ func (w *World) Soak(ctx context.Context, c SoakConfig) (*SoakResult, error) {
 		if err != nil {
 			return result, err
 		}
-		if path != "" {
-			// Once more, without the blanks that left room for the answers.
-			if err := run.History.WriteFile(path); err != nil {
-				return result, err
-			}
-		}
 		run.Check()
 		result.add(n+1, run)
 		result.Elapsed = time.Since(began)
-		result.Stopped = ctx.Err() != nil
 		if c.Progress != nil {
 			c.Progress(result)
 		}
@@ -122,7 +119,7 @@ func (r *SoakResult) add(number int, run *Run) {
 		if max(f.Amount, -f.Amount) > max(v.Worst, -v.Worst) {
 			v.Worst, v.Detail = f.Amount, f.Detail
 		}
-		if v.Run == nil || len(run.Steps) < len(v.Run.Steps) {
+		if v.Run == nil || cmp.Or(cmp.Compare(len(run.Case.Workload.Clients), len(v.Run.Case.Workload.Clients)), cmp.Compare(len(run.Steps), len(v.Run.Steps))) < 0 {
 			v.Run, v.Sale = run, number
 		}
 	}

@@ -85,7 +85,7 @@ func (c SoakConfig) Plan(sale, client, steps int) []Planned {
 			p.Fault, p.Step = c.Kinds[kind%len(c.Kinds)], 1+step%steps
 			switch p.Fault {
 			case faults.ClientPause:
-				p.Pause = c.times().Lease*6/5 + shortPause
+				p.Pause = 2*c.times().Lease + shortPause // others get the lock and do something with it
 			case faults.ClientPauseShort:
 				p.Pause = shortPause
 			}
