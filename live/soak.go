@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -68,7 +69,7 @@ func (w *World) Soak(ctx context.Context, c SoakConfig) (*SoakResult, error) {
 		return result, err
 	}
 	began := time.Now()
-	defer func() { result.Stopped = ctx.Err() != nil }()
+	defer func() { result.Elapsed, result.Stopped = time.Since(began), ctx.Err() != nil }()
 	until, cancel := context.WithDeadline(ctx, began.Add(c.Duration))
 	defer cancel()
 	for n := 0; until.Err() == nil; n++ {
@@ -81,6 +82,12 @@ func (w *World) Soak(ctx context.Context, c SoakConfig) (*SoakResult, error) {
 			result.Fired[kind] += count
 		}
 		if err != nil {
+			return result, err
+		}
+		if len(run.History.Ops) == 0 { // the time was over before anybody came
+			if path != "" {
+				err = os.Remove(path)
+			}
 			return result, err
 		}
 		run.Check()
