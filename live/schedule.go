@@ -259,11 +259,13 @@ func cutReply(text string, names *strings.Replacer) (v schedule.Reply, rest stri
 		return schedule.Reply{Kind: schedule.Nil}, rest, nil
 	case word == "true", word == "false":
 		return schedule.Reply{Kind: schedule.Bool, Text: word}, rest, nil
-	case word != "":
+	case statusWord.MatchString(word):
 		return schedule.Reply{Kind: schedule.Status, Text: word}, rest, nil
 	}
 	return v, "", fmt.Errorf("reply %q: cannot be told", text)
 }
+
+var statusWord = regexp.MustCompile(`^[A-Z][A-Za-z0-9_-]*$`)
 
 var (
 	sqlCode  = regexp.MustCompile(`^ERROR ([0-9A-Z]{5})`)
