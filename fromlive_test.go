@@ -66,7 +66,7 @@ func fitted(t *testing.T, lab *explore.Lab, run *live.Run) (s *schedule.Schedule
 		t.Log(err)
 		again, runErr := liveWorld(t).Run(t.Context(), run.Case)
 		require.NoError(t, runErr)
-		again.Check()
+		require.NoError(t, again.Check(""))
 		run = again
 	}
 	return s, err

@@ -90,7 +90,9 @@ func (w *World) Soak(ctx context.Context, c SoakConfig) (*SoakResult, error) {
 			}
 			return result, err
 		}
-		run.Check()
+		if err := run.Check(c.Dir); err != nil {
+			return result, err
+		}
 		result.add(n+1, run)
 		result.Elapsed = time.Since(began)
 		if c.Progress != nil {
