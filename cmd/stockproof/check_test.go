@@ -103,11 +103,11 @@ func TestCheckSettlesUnknownsFromTheOrders(t *testing.T) {
 	require.Contains(t, laws, "lost-units=1")
 
 	for text, want := range map[string]string{
-		`{"sku":"s","request":"a"}`:                                         ":1: qty 0",
-		`{"sku":"s","qty":1}`:                                               `:1: a line has either "request"`,
-		`{"sku":"s","stock":1}` + "\n" + `{"sku":"s","stock":1}`:            ":2: a second audit",
-		`{"sku":"s","request":"","qty":1}`:                                  ":1: an order without a request id",
-		`{"sku":"s","audited":3,"stock":1}`:                                 "the audit at 3 is before 4",
+		`{"sku":"s","request":"a"}`:                                          ":1: qty 0",
+		`{"sku":"s","qty":1}`:                                                `:1: a line has either "request"`,
+		`{"sku":"s","stock":1}` + "\n" + `{"sku":"s","stock":1}`:             ":2: a second audit",
+		`{"sku":"s","request":"","qty":1}`:                                   ":1: an order without a request id",
+		`{"sku":"s","audited":3,"stock":1}`:                                  "the audit at 3 is before 4",
 		`{"sku":"s","request":"a","qty":1}` + "\n" + `{"sku":"s","price":1}`: `:2: json: unknown field "price"`,
 	} {
 		status, _, stderr := command(t, "check", "--orders", written(t, "o.jsonl", text), history)
