@@ -14,6 +14,7 @@ import (
 	"stockproof/explore"
 	"stockproof/faults"
 	"stockproof/faults/schedule"
+	"stockproof/live"
 	"stockproof/model"
 	"stockproof/schemes"
 )
@@ -61,6 +62,14 @@ var scheduleWorlds = []struct {
 		name:   "explore",
 		cannot: func(*schedule.Schedule) string { return "" },
 		replay: func(_ *testing.T, lab *explore.Lab, s *schedule.Schedule) error { return lab.Replay(s, "miniredis") },
+	},
+	{
+		name:   "live",
+		cannot: func(s *schedule.Schedule) string { return strings.Join(live.Cannot(s), "; ") },
+		replay: func(t *testing.T, _ *explore.Lab, s *schedule.Schedule) error {
+			t.Parallel()
+			return liveWorld(t).Replay(t.Context(), s, live.ReplayOptions{})
+		},
 	},
 }
 

@@ -1,0 +1,369 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"stockproof/faults/schedule"
+	"stockproof/live/clients"
+	"stockproof/live/wire"
+	"stockproof/schemes"
+)
+
+// Replay runs a schedule on the real servers: every step is held at its proxy
+// until its turn, faults happen by signal and on the wire, leases really end.
+// Each command, reply, counter and answer, the end, and the laws that are
+// broken must be those of the schedule; the error is a
+// *schedule.DivergenceError where they are not. A *CannotError says what of the
+// schedule real servers cannot be made to do, and ErrTooSlow that the machine
+// stood still for so long that the replay shows nothing: neither is a pass.
+//
+// Times of the schedule are stretched, all by the same factor, because real
+// steps take time; what crosses the wire is compared in the schedule's own.
+func (w *World) Replay(ctx context.Context, s *schedule.Schedule, o ReplayOptions) error {
+	entry, err := schemes.ByName(s.Scheme)
+	if err != nil {
+		return err
+	}
+	if reasons := Cannot(s); len(reasons) > 0 {
+		return &CannotError{Reasons: reasons}
+	}
+	var slow error
+	for _, stretch := range stretches(s) {
+		err := w.replayOnce(ctx, entry, s, o, stretch)
+		if !errors.Is(err, ErrTooSlow) {
+			return err
+		}
+		slow = err
+	}
+	return slow
+}
+
+// ReplayOptions choose how a replay does what a schedule leaves open.
+type ReplayOptions struct {
+	// Loss is how Redis comes to lose writes; empty: AOFTail.
+	Loss Loss
+}
+
+// CannotError lists what a schedule asks for and real servers cannot be made to
+// do.
+type CannotError struct{ Reasons []string }
+
+func (e *CannotError) Error() string {
+	return "real servers cannot replay it: " + strings.Join(e.Reasons, "; ")
+}
+
+// ErrTooSlow: what a replay saw may be the doing of a machine that was too slow
+// for the leases, however far they were stretched.
+var ErrTooSlow = errors.New("the machine is too slow for the times of this schedule")
+
+// Cannot lists what of a schedule real servers cannot be made to do, as far as
+// it can be told beforehand; empty when nothing.
+func Cannot(s *schedule.Schedule) (reasons []string) {
+	// Who waits for rows, in the order of arrival: client and connection.
+	type waiter struct {
+		client string
+		conn   int
+	}
+	var waiting []waiter
+	for i := range s.Steps {
+		st := &s.Steps[i]
+		me := waiter{st.Client, st.Conn}
+		switch {
+		case st.Kind == schedule.Command && st.Reply.Kind == schedule.Blocked:
+			waiting = append(waiting, me)
+		case st.Kind == schedule.GoesOn || st.Kind == schedule.Deadlock:
+			at := slices.Index(waiting, me)
+			if at > 0 && st.Kind == schedule.GoesOn {
+				reasons = append(reasons, fmt.Sprintf("line %d: of several statements that wait for a row, PostgreSQL lets the one go on that came first, not the one of client %s",
+					st.Note.Line, st.Client))
+			}
+			if at >= 0 && st.Reply.Kind != schedule.Blocked {
+				waiting = slices.Delete(waiting, at, at+1)
+			}
+		}
+	}
+	return reasons
+}
+
+// Stretching of a schedule's times.
+const (
+	// realLease is what a schedule's lease is stretched to at least: a few hundred
+	// times as long as a step takes.
+	realLease = 900 * time.Millisecond
+	// longestHold is how long a client may stand still and find its connections
+	// as they were: go-redis gives a reply 3 s.
+	longestHold = 2500 * time.Millisecond
+)
+
+// stretches are the factors to try, one after another, while the machine is too
+// slow. A schedule with a scheme's published times is run with them.
+func stretches(s *schedule.Schedule) []int {
+	if s.Times.Lease <= 0 {
+		return []int{1, 1}
+	}
+	first := int((realLease + s.Times.Lease - 1) / s.Times.Lease)
+	var longest time.Duration
+	for _, st := range s.Steps {
+		longest = max(longest, st.Wait)
+	}
+	most := 4 * first
+	if longest > 0 {
+		most = max(1, min(most, int(longestHold/longest)))
+	}
+	list := []int{min(first, most)}
+	for _, f := range []int{2 * first, most, most} {
+		list = append(list, min(f, most))
+	}
+	return list
+}
+
+// grain is the smallest time by which two moments of the schedule differ.
+func grain(s *schedule.Schedule) time.Duration {
+	g := time.Duration(0)
+	add := func(d time.Duration) {
+		for d > 0 {
+			g, d = d, g%d
+		}
+	}
+	for _, d := range []time.Duration{s.Times.Lease, s.Times.Wait, s.Times.Retry} {
+		add(d)
+	}
+	for _, st := range s.Steps {
+		add(st.Wait)
+	}
+	if g == 0 {
+		g = time.Second // nothing of a schedule's own: the published times are whole seconds
+	}
+	return g
+}
+
+// Limits of waiting for what a schedule says comes next. A client that is
+// elsewhere is given the shorter: another of its goroutines may be on its way.
+const (
+	nothingMoves = 5 * time.Second
+	isElsewhere  = 1 * time.Second
+)
+
+// replay is a replay under way.
+type replay struct {
+	world   *World
+	s       *schedule.Schedule
+	entry   schemes.Entry
+	options ReplayOptions
+	stretch int
+	grain   time.Duration // of the schedule, not stretched
+	sku     string
+	env     schemes.Env // the observer's
+	own     *ownRedis   // nil where the shared one will do
+	gate    *replayGate
+	clients map[string]*replayClient
+	order   []string // their names, as in the schedule
+	proxies []*wire.Proxy
+
+	began  time.Time
+	passed time.Duration // by wait lines, stretched
+
+	stock   schedule.Stock   // the counter now
+	lowest  int64            // it ever was
+	taken   map[string]int64 // units each request took
+	history []replayedOp
+}
+
+// replayClient is one client of it. What the gate's goroutines touch as well is
+// in the gate.
+type replayClient struct {
+	spec    schedule.Client
+	number  int
+	proc    *clients.Process
+	op      int  // of the present operation, from 0
+	begun   bool // the present operation has begun
+	crashed bool
+	paused  bool
+	touched int // the last line that could make it go on
+	// conns are the database connections of the present operation in the order
+	// of their first statement: their numbers at the proxy.
+	conns   []int
+	blocked []*flying // statements that wait for a row
+	late    []*flying // requests that are still on their way
+	orphans []*flying // statements at the server whose client is gone
+}
+
+// replayOnce makes one replay with one stretching of its times.
+func (w *World) replayOnce(ctx context.Context, entry schemes.Entry, s *schedule.Schedule, o ReplayOptions, stretch int) (err error) {
+	if err := w.turns.Acquire(ctx, 1); err != nil {
+		return context.Cause(ctx)
+	}
+	defer w.turns.Release(1)
+	limit := runLimit + 2*time.Duration(stretch)*total(s)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("replay not done after %s", limit))
+	defer cancel()
+	r := &replay{
+		world: w, s: s, entry: entry, options: o, stretch: stretch, grain: grain(s),
+		sku: fmt.Sprintf("%s-r%d", w.prefix, w.runs.Add(1)), clients: map[string]*replayClient{},
+		stock: schedule.Stock{Known: true, Units: s.Stock}, lowest: s.Stock, taken: map[string]int64{},
+	}
+	defer func() {
+		r.close()
+		if err = errors.Join(err, w.Servers.Alive()); err != nil && ctx.Err() != nil {
+			err = errors.Join(context.Cause(ctx), err)
+		}
+	}()
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	r.began = time.Now()
+	for i := range s.Steps {
+		if err := r.do(ctx, i); err != nil {
+			return err
+		}
+	}
+	seen, err := r.conclude(ctx)
+	if err != nil {
+		return err
+	}
+	return r.judged(s.DivergesAtEnd(seen))
+}
+
+func total(s *schedule.Schedule) (d time.Duration) {
+	for _, st := range s.Steps {
+		d += st.Wait
+	}
+	return d + s.Times.Lease
+}
+
+// drift is how much later it is than the schedule says.
+func (r *replay) drift() time.Duration { return time.Since(r.began) - r.passed }
+
+// judged turns a divergence into ErrTooSlow when it may be the machine's doing:
+// it is so late that what the schedule keeps apart may have met.
+func (r *replay) judged(err error) error { return r.judgedAt(err, r.drift()) }
+
+func (r *replay) judgedAt(err error, drift time.Duration) error {
+	var diverged *schedule.DivergenceError
+	if limit := r.scaled(r.grain) / 2; errors.As(err, &diverged) && drift > limit && r.timed() {
+		return fmt.Errorf("%w: %s behind, and then %w", ErrTooSlow, drift.Round(time.Millisecond), err)
+	}
+	return err
+}
+
+// timed says whether time plays any part in the schedule.
+func (r *replay) timed() bool {
+	_, leases := r.entry.Scheme.(schemes.Leaser)
+	return leases
+}
+
+func (r *replay) scaled(d time.Duration) time.Duration { return time.Duration(r.stretch) * d }
+
+// times the clients run with. Their patience is a little shorter than the
+// schedule's: where it ends at the same moment as a lease, it ends first.
+func (r *replay) times() schemes.Config {
+	t := schemes.Config{Lease: r.scaled(r.s.Times.Lease), Wait: r.scaled(r.s.Times.Wait), Retry: r.scaled(r.s.Times.Retry)}
+	if t.Wait > 0 {
+		t.Wait -= r.scaled(r.grain) / 4
+	}
+	return t
+}
+
+// prepare loads the stock and puts every client behind its proxies.
+func (r *replay) prepare(ctx context.Context) error {
+	loader, ok := r.entry.Scheme.(schemes.Loader)
+	if !ok {
+		return fmt.Errorf("scheme %s cannot load a stock", r.s.Scheme)
+	}
+	r.env = r.world.env(r.times())
+	redisAddr := r.world.Servers.RedisAddr
+	if needsOwnRedis(r.s) {
+		own, err := r.world.startOwnRedis(ctx, r.options.Loss)
+		if err != nil {
+			return err
+		}
+		r.own, r.env.Redis, redisAddr = own, own.client, own.addr()
+	}
+	if err := loader.Load(ctx, r.env, r.sku, r.s.Stock); err != nil {
+		return fmt.Errorf("load stock: %w", err)
+	}
+	if r.own != nil {
+		if err := r.own.loaded(ctx, r.leaseKeys()); err != nil {
+			return err
+		}
+	}
+	r.gate = newReplayGate(len(r.s.Clients))
+	if r.entry.Stores.SQL {
+		r.gate.blockers = r.world.db()
+	}
+	for i, spec := range r.s.Clients {
+		proc, err := r.world.pool.Get()
+		if err != nil {
+			return err
+		}
+		r.clients[spec.Name] = &replayClient{spec: spec, number: i, proc: proc}
+		r.order = append(r.order, spec.Name)
+		setup := clients.Setup{Scheme: r.s.Scheme, Client: spec.Name, Retries: r.s.Retries, Times: r.times()}
+		counter := new(wire.Counter)
+		if r.entry.Stores.Redis {
+			p, err := r.listen(wire.Redis, redisAddr, i, counter)
+			if err != nil {
+				return err
+			}
+			setup.RedisAddr = p.Addr()
+		}
+		if r.entry.Stores.SQL {
+			p, err := r.listen(wire.Postgres, r.world.Servers.PostgresAddr, i, counter)
+			if err != nil {
+				return err
+			}
+			if setup.DSN, err = r.world.dsnAt(p.Addr()); err != nil {
+				return err
+			}
+		}
+		if err := proc.Configure(ctx, setup); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *replay) listen(server wire.Server, upstream string, client int, counter *wire.Counter) (*wire.Proxy, error) {
+	p, err := wire.Listen(wire.Config{Server: server, Upstream: upstream, Client: client, Counter: counter, Gate: r.gate})
+	if err != nil {
+		return nil, fmt.Errorf("proxy for client %s: %w", r.s.Clients[client].Name, err)
+	}
+	r.proxies = append(r.proxies, p)
+	return p, nil
+}
+
+// close ends the proxies and hands the processes back.
+func (r *replay) close() {
+	for _, c := range r.clients {
+		if c.paused || c.begun || c.crashed {
+			c.proc.Kill()
+		} else {
+			r.world.pool.Put(c.proc)
+		}
+	}
+	for _, p := range r.proxies {
+		// Its connections are of no use any more, whatever it says.
+		_ = p.Close()
+	}
+	if r.own != nil {
+		r.own.close()
+	}
+}
+
+func (r *replay) leaseKeys() []string {
+	if leased, ok := r.entry.Scheme.(schemes.Leaser); ok {
+		return leased.LeaseKeys(r.sku)
+	}
+	return nil
+}
+
+// sleep lets time pass and another run take its turn meanwhile.
+func (r *replay) sleep(ctx context.Context, d time.Duration) error {
+	s := stage{world: r.world}
+	return s.sleep(ctx, d)
+}

@@ -1,0 +1,517 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"stockproof/faults"
+	"stockproof/faults/schedule"
+	"stockproof/live/clients"
+	"stockproof/live/wire"
+	"stockproof/model"
+)
+
+// replayedOp is an operation that began, with the steps of its call and its
+// return as times.
+type replayedOp struct {
+	model.Operation
+	label schedule.Answer
+}
+
+// waitMargin is how much longer than a schedule says is waited: a key of Redis
+// lives up to a millisecond longer than its time.
+const waitMargin = 5 * time.Millisecond
+
+// do makes the i-th step happen and holds it against what is written.
+func (r *replay) do(ctx context.Context, i int) (err error) {
+	st := &r.s.Steps[i]
+	drift := r.drift()
+	defer func() { err = r.judgedAt(err, drift) }()
+	c := r.clients[st.Client]
+	if st.Client != "" && c == nil {
+		return r.s.Diverges(i, "a client that takes part", st.Client)
+	}
+	if c != nil {
+		c.touched = i
+	}
+	if err := r.listening(ctx, i); err != nil {
+		return err
+	}
+	var by *schedule.Call // the operation whose command is executed
+	var request string
+	switch st.Kind {
+	case schedule.Command:
+		if !c.begun {
+			if c.op >= len(c.spec.Calls) || c.crashed {
+				return r.s.Diverges(i, "a step of "+c.spec.Name, "that it has nothing left to do")
+			}
+			r.begin(ctx, c, i)
+		}
+		by, request = &c.spec.Calls[c.op], c.spec.Request(c.op+1)
+		err = r.command(ctx, c, i)
+	case schedule.GoesOn, schedule.Deadlock:
+		op := min(c.op, len(c.spec.Calls)-1)
+		by, request = &c.spec.Calls[op], c.spec.Request(op+1)
+		if st.Reply.Kind == schedule.None {
+			by = nil
+		}
+		err = r.goesOn(ctx, c, i)
+	case schedule.Arrives, schedule.Never:
+		var late *flying
+		if late, err = r.late(ctx, c, i); err == nil && st.Kind == schedule.Arrives {
+			by, request = &c.spec.Calls[late.op], c.spec.Request(late.op+1)
+		}
+	case schedule.Wait:
+		for _, other := range r.clients {
+			other.touched = i
+		}
+		r.passed += r.scaled(st.Wait)
+		err = r.sleep(ctx, r.scaled(st.Wait)+waitMargin)
+	case schedule.Loses:
+		err = r.lose(ctx, i)
+	case schedule.Flush:
+		err = r.env.Redis.ScriptFlush(ctx).Err()
+	case schedule.Resume:
+		if c.paused {
+			err = c.proc.Continue()
+		}
+		c.paused = false
+	case schedule.Submits:
+		if c.begun || c.op >= len(c.spec.Calls) || c.spec.Calls[c.op].As != st.Request {
+			err = r.s.Diverges(i, c.spec.Name+" to be about to submit "+st.Request, "that it is not")
+		}
+	default:
+		err = r.s.Diverges(i, "a kind of step that exists", string(st.Kind))
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.compareAnswers(ctx, i); err != nil {
+		return err
+	}
+	if err := r.compareWoken(ctx, i); err != nil {
+		return err
+	}
+	if err := r.compareStock(ctx, i, by, request); err != nil {
+		return err
+	}
+	return r.settle(ctx, i)
+}
+
+// begin starts the client's next operation at a step.
+func (r *replay) begin(ctx context.Context, c *replayClient, i int) {
+	call, request := c.spec.Calls[c.op], c.spec.Request(c.op+1)
+	c.begun, c.conns = true, nil
+	r.history = append(r.history, replayedOp{
+		Operation: model.Operation{Client: c.number, Op: call.Op, Qty: call.Qty, Call: 2 * int64(i), Open: true, Outcome: model.Unknown, Request: request},
+		label:     schedule.Answer{Client: c.spec.Name, N: c.op + 1, Outcome: schedule.Unfinished},
+	})
+	r.taken[request] += 0
+	op := clients.Operation{Op: call.Op, SKU: r.sku, Qty: call.Qty, Request: request + "@" + r.sku, Buyer: c.spec.Name}
+	r.gate.mu.Lock()
+	r.gate.moved[c.number] = time.Now()
+	r.gate.mu.Unlock()
+	go func() {
+		a, err := c.proc.Run(ctx, op)
+		r.gate.answer(c.number, a, err)
+	}()
+}
+
+// elsewhere says that a client stands at other steps than expected, or none,
+// and has not moved for so long that it will not come; the gate's mu is held.
+func (r *replay) elsewhere(c *replayClient) bool {
+	return len(r.gate.parked[c.number]) > 0 && time.Since(r.gate.moved[c.number]) > isElsewhere
+}
+
+// find is the client's parked step that a line means; the gate's mu is held.
+func (r *replay) find(c *replayClient, st *schedule.Step) *flying {
+	for _, f := range r.gate.parked[c.number] {
+		if seen := r.asked(c, f.step); r.sameRequest(st, &seen) {
+			return f
+		}
+	}
+	return nil
+}
+
+// parkedAt tells where a client stands, as a schedule would write it; the
+// gate's mu is held.
+func (r *replay) parkedAt(c *replayClient) string {
+	switch parked := r.gate.parked[c.number]; {
+	case r.gate.answers[c.number] != nil || !c.begun:
+		return "that " + c.spec.Name + " is done"
+	case len(parked) == 0:
+		return "that " + c.spec.Name + " waits"
+	default:
+		var words []string
+		for _, f := range parked {
+			seen := r.asked(c, f.step)
+			seen.Kind = schedule.Command
+			words = append(words, seen.Action())
+		}
+		return strings.Join(words, " and ")
+	}
+}
+
+// arrival waits until the client comes with what the line says.
+func (r *replay) arrival(ctx context.Context, c *replayClient, i int) (*flying, error) {
+	var f *flying
+	var where string
+	_, err := r.gate.await(ctx, nothingMoves, func() bool {
+		f = r.find(c, &r.s.Steps[i])
+		where = r.parkedAt(c)
+		return f != nil || r.gate.answers[c.number] != nil || r.gate.gone[c.number] != nil || r.elsewhere(c)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		return nil, r.s.Diverges(i, r.s.Steps[i].Action(), where)
+	}
+	f.op = c.op
+	if f.step.Server == wire.Postgres && !slices.Contains(c.conns, f.step.Conn) {
+		c.conns = append(c.conns, f.step.Conn)
+	}
+	return f, nil
+}
+
+func (r *replay) command(ctx context.Context, c *replayClient, i int) error {
+	st := &r.s.Steps[i]
+	if c.paused {
+		return r.s.Diverges(i, "a step of "+c.spec.Name, "that it is paused")
+	}
+	f, err := r.arrival(ctx, c, i)
+	if err != nil {
+		return err
+	}
+	switch st.Fault {
+	case faults.RequestLost:
+		r.gate.decide(f, wire.Lose)
+		if _, err := r.gate.await(ctx, nothingMoves, func() bool { return f.over }); err != nil {
+			return err
+		}
+		return r.ended(ctx, f)
+	case faults.RequestDelayed:
+		c.late = append(c.late, f)
+		r.gate.decide(f, wire.DetachUnless(f.release, f.drop))
+		return nil
+	}
+	if r.own != nil && f.step.Server == wire.Redis {
+		if err := r.own.before(ctx); err != nil {
+			return err
+		}
+	}
+	r.gate.decide(f, wire.Forward)
+	if f.step.Server == wire.Postgres {
+		go r.gate.watchBlocked(ctx, f)
+	}
+	blocked, err := r.served(ctx, c, f, i)
+	if err != nil {
+		return err
+	}
+	if r.own != nil && f.step.Server == wire.Redis {
+		if err := r.own.after(ctx); err != nil {
+			return err
+		}
+	}
+	return r.deliver(ctx, c, f, i, blocked)
+}
+
+// served waits for the server's answer, or for the news that the statement
+// waits for a row, and compares it.
+func (r *replay) served(ctx context.Context, c *replayClient, f *flying, i int) (blocked bool, err error) {
+	st := &r.s.Steps[i]
+	var seen schedule.Reply
+	var ahead []string
+	ok, err := r.gate.await(ctx, nothingMoves, func() bool {
+		ahead = r.ahead(f)
+		if f.answered != nil {
+			seen = r.told(f.answered.Answer)
+			return true
+		}
+		if blocked = f.blocked; blocked {
+			seen = schedule.Reply{Kind: schedule.Blocked}
+		}
+		return blocked || f.over
+	})
+	if err != nil {
+		return false, err
+	}
+	if !ok || seen.Kind == schedule.None {
+		return false, r.s.Diverges(i, st.Reply.String(), "no reply")
+	}
+	if !r.sameReply(st, seen) {
+		if len(ahead) > 0 {
+			return false, &CannotError{Reasons: []string{fmt.Sprintf(
+				"line %d: PostgreSQL let the waiting statement of client %s go on as soon as the row was free, before this line: %v",
+				st.Note.Line, strings.Join(ahead, ", "), r.s.Diverges(i, st.Reply.String(), seen.String()))}}
+		}
+		return false, r.s.Diverges(i, st.Reply.String(), seen.String())
+	}
+	return blocked, nil
+}
+
+// ahead lists the clients with a statement that has gone on before its line;
+// the gate's mu is held.
+func (r *replay) ahead(but *flying) (names []string) {
+	for _, name := range r.order {
+		c := r.clients[name]
+		for _, f := range slices.Concat(c.blocked, c.orphans) {
+			if f != but && f.answered != nil && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// deliver gives the reply to the client, unless the line's fault comes between.
+func (r *replay) deliver(ctx context.Context, c *replayClient, f *flying, i int, blocked bool) error {
+	st := &r.s.Steps[i]
+	switch st.Fault {
+	case faults.ClientCrash:
+		return r.crash(ctx, c, f, blocked)
+	case faults.ReplyLost, faults.CommitReplyLost:
+		f.reply <- wire.LoseReply
+		return r.ended(ctx, f)
+	case faults.ClientPause, faults.ClientPauseShort:
+		if err := c.proc.Stop(); err != nil { // returns when it stands still
+			return err
+		}
+		c.paused = true
+	}
+	if blocked {
+		c.blocked = append(c.blocked, f)
+		return nil
+	}
+	f.reply <- wire.Deliver
+	return nil
+}
+
+// crash kills the client and waits until the database has noticed.
+func (r *replay) crash(ctx context.Context, c *replayClient, f *flying, blocked bool) error {
+	c.crashed, c.begun = true, false
+	c.proc.Kill() // returns when it is gone
+	c.orphans, c.blocked = append(c.orphans, c.blocked...), nil
+	if blocked {
+		c.orphans = append(c.orphans, f)
+	} else {
+		f.reply <- wire.LoseReply
+	}
+	return r.gate.closed(ctx, r.backends(c))
+}
+
+// backends are the server processes that a client has sent statements to.
+func (r *replay) backends(c *replayClient) (list []int64) {
+	r.gate.mu.Lock()
+	defer r.gate.mu.Unlock()
+	travels := map[uint32]bool{}
+	for _, f := range c.late {
+		travels[f.step.BackendPID] = true
+	}
+	for key, f := range r.gate.steps {
+		if pid := f.step.BackendPID; key.client == c.number && pid != 0 && !travels[pid] {
+			list = append(list, int64(pid))
+		}
+	}
+	return list
+}
+
+// ended waits until the server has noticed that the connection of a step was
+// cut.
+func (r *replay) ended(ctx context.Context, f *flying) error {
+	if f.step.Server != wire.Postgres || f.step.BackendPID == 0 {
+		return nil
+	}
+	return r.gate.closed(ctx, []int64{int64(f.step.BackendPID)})
+}
+
+// goesOn follows a statement that waited for a row.
+func (r *replay) goesOn(ctx context.Context, c *replayClient, i int) error {
+	st := &r.s.Steps[i]
+	on := func(f *flying) bool {
+		return f.op == c.op && slices.Index(c.conns, f.step.Conn) == st.Conn
+	}
+	if st.Reply.Kind == schedule.None {
+		at := slices.IndexFunc(c.orphans, func(f *flying) bool { return true })
+		if at < 0 {
+			return r.s.Diverges(i, "a statement that can go on", "none")
+		}
+		f := c.orphans[at]
+		c.orphans = slices.Delete(c.orphans, at, at+1)
+		if ok, err := r.gate.await(ctx, nothingMoves, func() bool { return f.answered != nil || f.over }); err != nil {
+			return err
+		} else if !ok {
+			return r.s.Diverges(i, "a statement that can go on", "that it still waits")
+		}
+		return r.ended(ctx, f)
+	}
+	at := slices.IndexFunc(c.blocked, on)
+	if at < 0 || c.crashed {
+		return r.s.Diverges(i, "a client that waits for a statement", "that it does not")
+	}
+	f := c.blocked[at]
+	if st.Reply.Kind == schedule.Blocked {
+		return nil // it waits again: PostgreSQL does not tell for whom
+	}
+	c.blocked = slices.Delete(c.blocked, at, at+1)
+	r.gate.mu.Lock()
+	f.blocked = false
+	r.gate.mu.Unlock()
+	if _, err := r.served(ctx, c, f, i); err != nil {
+		return err
+	}
+	return r.deliver(ctx, c, f, i, false)
+}
+
+// late lets a delayed request reach its server, or never.
+func (r *replay) late(ctx context.Context, c *replayClient, i int) (*flying, error) {
+	st := &r.s.Steps[i]
+	at := slices.IndexFunc(c.late, func(f *flying) bool {
+		seen := r.asked(c, f.step)
+		if f.op != c.op || !c.begun { // connections are counted for each operation anew
+			seen.Conn = st.Conn
+		}
+		return r.sameRequest(st, &seen)
+	})
+	if at < 0 {
+		return nil, r.s.Diverges(i, st.Action(), "that no such request is on its way")
+	}
+	f := c.late[at]
+	c.late = slices.Delete(c.late, at, at+1)
+	if st.Kind == schedule.Never {
+		close(f.drop)
+		if _, err := r.gate.await(ctx, nothingMoves, func() bool { return f.over }); err != nil {
+			return nil, err
+		}
+		return f, r.ended(ctx, f)
+	}
+	if r.own != nil && f.step.Server == wire.Redis {
+		if err := r.own.before(ctx); err != nil {
+			return nil, err
+		}
+	}
+	close(f.release)
+	if f.step.Server == wire.Postgres {
+		go r.gate.watchBlocked(ctx, f)
+	}
+	blocked, err := r.served(ctx, c, f, i)
+	if err != nil {
+		return nil, err
+	}
+	if r.own != nil && f.step.Server == wire.Redis {
+		if err := r.own.after(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if blocked {
+		c.orphans = append(c.orphans, f)
+		return f, nil
+	}
+	f.reply <- wire.LoseReply
+	return f, r.ended(ctx, f)
+}
+
+// compareAnswers waits for the answers that belong to a line, and looks whether
+// there are others.
+func (r *replay) compareAnswers(ctx context.Context, i int) error {
+	st := &r.s.Steps[i]
+	var answers []schedule.Answer
+	for _, want := range st.Answers {
+		c := r.clients[want.Client]
+		if c == nil || !c.begun || c.op+1 != want.N || c.paused {
+			continue
+		}
+		var where string
+		_, err := r.gate.await(ctx, nothingMoves, func() bool {
+			where = r.parkedAt(c)
+			return r.gate.answers[c.number] != nil || r.gate.gone[c.number] != nil || r.elsewhere(c)
+		})
+		if err != nil {
+			return err
+		}
+		a, ok := r.take(c, i)
+		if !ok {
+			return r.s.Diverges(i, "the answers "+r.s.AnswersText(st.Answers), where)
+		}
+		answers = append(answers, a)
+	}
+	if want, got := r.s.AnswersText(st.Answers), r.s.AnswersText(answers); want != got {
+		return r.s.Diverges(i, "the answers "+want, got)
+	}
+	for _, name := range r.order {
+		c := r.clients[name]
+		r.gate.mu.Lock()
+		gone := r.gate.gone[c.number]
+		r.gate.mu.Unlock()
+		if gone != nil && !c.crashed {
+			if !errors.Is(gone, clients.ErrGone) {
+				return gone
+			}
+			return fmt.Errorf("client %s: %w", name, gone)
+		}
+		if c.paused { // a stopped client cannot give its answer
+			continue
+		}
+		if a, ok := r.take(c, c.touched); ok {
+			line := c.touched
+			return r.s.Diverges(line, "the answers "+r.s.AnswersText(r.s.Steps[line].Answers), r.s.AnswersText([]schedule.Answer{a}))
+		}
+	}
+	return nil
+}
+
+// take takes the answer of a client that has one.
+func (r *replay) take(c *replayClient, i int) (schedule.Answer, bool) {
+	r.gate.mu.Lock()
+	a := r.gate.answers[c.number]
+	r.gate.answers[c.number] = nil
+	r.gate.mu.Unlock()
+	if a == nil || !c.begun {
+		return schedule.Answer{}, false
+	}
+	for k := len(r.history) - 1; k >= 0; k-- {
+		op := &r.history[k]
+		if op.Client != c.number {
+			continue
+		}
+		op.Outcome, op.Value, op.Open, op.Return = a.Outcome, a.Value, false, 2*int64(i)+1
+		op.label.Outcome, op.label.Value = a.Outcome, a.Value
+		if op.Outcome == model.Unknown {
+			op.Open, op.Return = true, 0
+		}
+		c.op++
+		c.begun = false
+		return op.label, true
+	}
+	return schedule.Answer{}, false
+}
+
+// compareStock reads the counter after a step, and notes what the operation
+// whose command was executed took from it.
+func (r *replay) compareStock(ctx context.Context, i int, by *schedule.Call, request string) error {
+	st := &r.s.Steps[i]
+	was := r.stock
+	got, err := r.counter(ctx)
+	if err != nil {
+		return err
+	}
+	r.stock = got
+	want := was
+	if st.Stock != nil {
+		want = *st.Stock
+	}
+	if r.stock != want {
+		return r.s.Diverges(i, "the stock at "+want.String(), r.stock.String())
+	}
+	if got.Known {
+		r.lowest = min(r.lowest, got.Units)
+	}
+	if by != nil && by.Op == model.Deduct && was.Known && got.Known {
+		r.taken[request] += min(was.Units-got.Units, by.Qty)
+	}
+	return nil
+}
