@@ -32,21 +32,56 @@ func (w *World) Replay(ctx context.Context, s *schedule.Schedule, o ReplayOption
 	if reasons := Cannot(s); len(reasons) > 0 {
 		return &CannotError{Reasons: reasons}
 	}
-	var slow error
-	for _, stretch := range stretches(s) {
-		err := w.replayOnce(ctx, entry, s, o, stretch)
-		if !errors.Is(err, ErrTooSlow) {
+	if o.Loss == "" {
+		o.Loss = AOFTail
+	}
+	if !slices.Contains(Losses(), o.Loss) {
+		return fmt.Errorf("unknown loss %q", o.Loss)
+	}
+	if o.Loss == StaleReplica {
+		if o.cutAt, err = w.whereToCut(ctx, entry, s); err != nil {
 			return err
 		}
-		slow = err
 	}
-	return slow
+	_, err = w.replayPatiently(ctx, entry, s, o)
+	return err
+}
+
+// whereToCut finds the line before which a replica must have lost its master, to
+// come to know what the schedule says. Only a replay tells which steps write.
+func (w *World) whereToCut(ctx context.Context, entry schemes.Entry, s *schedule.Schedule) (line int, err error) {
+	losses := 0
+	for i := range s.Steps {
+		if s.Steps[i].Kind == schedule.Loses {
+			losses++
+		}
+	}
+	switch {
+	case losses == 0:
+		return -1, nil
+	case losses > 1:
+		return 0, &CannotError{Reasons: []string{"Redis loses writes twice, and there is one replica"}}
+	}
+	return w.replayPatiently(ctx, entry, s, ReplayOptions{Loss: AOFTail})
+}
+
+// replayPatiently replays with longer and longer times while the machine is too
+// slow. It answers the line of the first write that was lost.
+func (w *World) replayPatiently(ctx context.Context, entry schemes.Entry, s *schedule.Schedule, o ReplayOptions) (kept int, err error) {
+	for _, stretch := range stretches(s) {
+		if kept, err = w.replayOnce(ctx, entry, s, o, stretch); !errors.Is(err, ErrTooSlow) {
+			break
+		}
+	}
+	return kept, err
 }
 
 // ReplayOptions choose how a replay does what a schedule leaves open.
 type ReplayOptions struct {
 	// Loss is how Redis comes to lose writes; empty: AOFTail.
 	Loss Loss
+
+	cutAt int // the line before which the link to a replica is cut
 }
 
 // CannotError lists what a schedule asks for and real servers cannot be made to
@@ -160,6 +195,7 @@ type replay struct {
 	sku     string
 	env     schemes.Env // the observer's
 	own     *ownRedis   // nil where the shared one will do
+	kept    int         // the line of the first write that was lost
 	gate    *replayGate
 	clients map[string]*replayClient
 	order   []string // their names, as in the schedule
@@ -194,9 +230,9 @@ type replayClient struct {
 }
 
 // replayOnce makes one replay with one stretching of its times.
-func (w *World) replayOnce(ctx context.Context, entry schemes.Entry, s *schedule.Schedule, o ReplayOptions, stretch int) (err error) {
+func (w *World) replayOnce(ctx context.Context, entry schemes.Entry, s *schedule.Schedule, o ReplayOptions, stretch int) (kept int, err error) {
 	if err := w.turns.Acquire(ctx, 1); err != nil {
-		return context.Cause(ctx)
+		return 0, context.Cause(ctx)
 	}
 	defer w.turns.Release(1)
 	limit := runLimit + 2*time.Duration(stretch)*total(s)
@@ -208,25 +244,26 @@ func (w *World) replayOnce(ctx context.Context, entry schemes.Entry, s *schedule
 		stock: schedule.Stock{Known: true, Units: s.Stock}, lowest: s.Stock, taken: map[string]int64{},
 	}
 	defer func() {
-		r.close()
+		var diverged *schedule.DivergenceError
+		r.close(err == nil || errors.As(err, &diverged))
 		if err = errors.Join(err, w.Servers.Alive()); err != nil && ctx.Err() != nil {
 			err = errors.Join(context.Cause(ctx), err)
 		}
 	}()
 	if err := r.prepare(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	r.began = time.Now()
 	for i := range s.Steps {
 		if err := r.do(ctx, i); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	seen, err := r.conclude(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return r.judged(s.DivergesAtEnd(seen))
+	return r.kept, r.judged(s.DivergesAtEnd(seen))
 }
 
 func total(s *schedule.Schedule) (d time.Duration) {
@@ -282,15 +319,11 @@ func (r *replay) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.own, r.env.Redis, redisAddr = own, own.client, own.addr()
+		own.grain, own.cutAt = r.scaled(r.grain), r.options.cutAt
+		r.own, r.env.Redis, redisAddr = own, own.client, own.relay.Addr()
 	}
 	if err := loader.Load(ctx, r.env, r.sku, r.s.Stock); err != nil {
 		return fmt.Errorf("load stock: %w", err)
-	}
-	if r.own != nil {
-		if err := r.own.loaded(ctx, r.leaseKeys()); err != nil {
-			return err
-		}
 	}
 	r.gate = newReplayGate(len(r.s.Clients))
 	if r.entry.Stores.SQL {
@@ -337,8 +370,9 @@ func (r *replay) listen(server wire.Server, upstream string, client int, counter
 	return p, nil
 }
 
-// close ends the proxies and hands the processes back.
-func (r *replay) close() {
+// close ends the proxies and hands the processes back, and a Redis of its own
+// when that is in order.
+func (r *replay) close(inOrder bool) {
 	for _, c := range r.clients {
 		if c.paused || c.begun || c.crashed {
 			c.proc.Kill()
@@ -351,15 +385,8 @@ func (r *replay) close() {
 		_ = p.Close()
 	}
 	if r.own != nil {
-		r.own.close()
+		r.world.giveBack(context.Background(), r.own, inOrder)
 	}
-}
-
-func (r *replay) leaseKeys() []string {
-	if leased, ok := r.entry.Scheme.(schemes.Leaser); ok {
-		return leased.LeaseKeys(r.sku)
-	}
-	return nil
 }
 
 // sleep lets time pass and another run take its turn meanwhile.

@@ -200,7 +200,7 @@ func (r *replay) command(ctx context.Context, c *replayClient, i int) error {
 		return nil
 	}
 	if r.own != nil && f.step.Server == wire.Redis {
-		if err := r.own.before(ctx); err != nil {
+		if err := r.own.before(ctx, i); err != nil {
 			return err
 		}
 	}
@@ -390,7 +390,7 @@ func (r *replay) late(ctx context.Context, c *replayClient, i int) (*flying, err
 		return f, r.ended(ctx, f)
 	}
 	if r.own != nil && f.step.Server == wire.Redis {
-		if err := r.own.before(ctx); err != nil {
+		if err := r.own.before(ctx, i); err != nil {
 			return nil, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
@@ -28,6 +29,9 @@ type World struct {
 	direct schemes.Env         // past the proxies: load, observe, audit, probe
 	runs   atomic.Int64
 	prefix string
+
+	spareMu sync.Mutex
+	spare   []*ownRedis // for replays
 }
 
 // readyClients is how many idle client processes are kept: as many as the runs
@@ -63,7 +67,7 @@ func (w *World) Close() error {
 		w.pool.Close()
 	}
 	clients.Disconnect(w.direct)
-	return w.Servers.Close()
+	return errors.Join(w.closeSpares(), w.Servers.Close())
 }
 
 // env is the observer's environment for one scheme's run.

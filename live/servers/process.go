@@ -34,6 +34,7 @@ type processes struct {
 
 	mu       sync.Mutex
 	children []*child
+	more     int // Redis servers beside the first
 }
 
 // child is one process started here.
