@@ -259,6 +259,11 @@ func (w *World) replayOnce(ctx context.Context, entry schemes.Entry, s *schedule
 			return 0, err
 		}
 	}
+	// Who is unfinished in the schedule must not be about to finish.
+	waits := func(c *replayClient) bool { return len(c.blocked) == 0 }
+	if err := r.compareRest(ctx, waits); err != nil {
+		return 0, r.judged(err)
+	}
 	seen, err := r.conclude(ctx)
 	if err != nil {
 		return 0, err

@@ -157,10 +157,10 @@ func (o *ownRedis) before(ctx context.Context, line int) (err error) {
 	}
 	if o.loss == Snapshot {
 		o.last.rdb = len(o.writes)
-		name := snapshotName(o.last.rdb)
-		if err := errors.Join(o.client.ConfigSet(ctx, "dbfilename", name).Err(), o.client.Save(ctx).Err()); err != nil {
+		if err := o.client.Save(ctx).Err(); err != nil {
 			return fmt.Errorf("save a snapshot: %w", err)
 		}
+		return o.server.Shell(ctx, "cp dump.rdb "+snapshotName(o.last.rdb))
 	}
 	return nil
 }

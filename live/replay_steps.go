@@ -35,9 +35,6 @@ func (r *replay) do(ctx context.Context, i int) (err error) {
 	if st.Client != "" && c == nil {
 		return r.s.Diverges(i, "a client that takes part", st.Client)
 	}
-	if c != nil {
-		c.touched = i
-	}
 	if err := r.listening(ctx, i); err != nil {
 		return err
 	}
@@ -89,6 +86,9 @@ func (r *replay) do(ctx context.Context, i int) (err error) {
 	}
 	if err != nil {
 		return err
+	}
+	if c != nil && st.Kind != schedule.Arrives && st.Kind != schedule.Never {
+		c.touched = i
 	}
 	if err := r.compareAnswers(ctx, i); err != nil {
 		return err
@@ -169,6 +169,9 @@ func (r *replay) arrival(ctx context.Context, c *replayClient, i int) (*flying, 
 		return nil, err
 	}
 	if f == nil {
+		if err := r.compareRest(ctx, nil); err != nil { // it has ended before
+			return nil, err
+		}
 		return nil, r.s.Diverges(i, r.s.Steps[i].Action(), where)
 	}
 	f.op = c.op
@@ -442,8 +445,21 @@ func (r *replay) compareAnswers(ctx context.Context, i int) error {
 	if want, got := r.s.AnswersText(st.Answers), r.s.AnswersText(answers); want != got {
 		return r.s.Diverges(i, "the answers "+want, got)
 	}
+	return r.compareRest(ctx, nil)
+}
+
+// compareRest looks for answers that no line tells of, at the line after which
+// they came. Clients for whom patience says so may still be about to give one.
+func (r *replay) compareRest(ctx context.Context, patience func(*replayClient) bool) error {
 	for _, name := range r.order {
 		c := r.clients[name]
+		if patience != nil && c.begun && !c.paused && patience(c) {
+			if _, err := r.gate.await(ctx, isElsewhere, func() bool {
+				return r.gate.answers[c.number] != nil || r.gate.gone[c.number] != nil || len(r.gate.parked[c.number]) > 0
+			}); err != nil {
+				return err
+			}
+		}
 		r.gate.mu.Lock()
 		gone := r.gate.gone[c.number]
 		r.gate.mu.Unlock()
