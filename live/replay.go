@@ -264,11 +264,12 @@ func (w *World) replayOnce(ctx context.Context, entry schemes.Entry, s *schedule
 	if err := r.compareRest(ctx, waits); err != nil {
 		return 0, r.judged(err)
 	}
+	drift := r.drift() // before the leases that are left are waited for
 	seen, err := r.conclude(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return r.kept, r.judged(s.DivergesAtEnd(seen))
+	return r.kept, r.judgedAt(s.DivergesAtEnd(seen), drift)
 }
 
 func total(s *schedule.Schedule) (d time.Duration) {

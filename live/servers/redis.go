@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os/exec"
 	"strconv"
 	"syscall"
@@ -16,7 +17,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/testcontainers/testcontainers-go"
 	tclog "github.com/testcontainers/testcontainers-go/log"
-	"net/netip"
 )
 
 // Redis is one more Redis server beside that of a set, for who wants to kill it
@@ -37,6 +37,12 @@ type RedisOptions struct {
 	Persistence Persistence
 	// Replica: a second server follows it.
 	Replica bool
+}
+
+// redisArgs lets a replica follow at once: by default a server waits for more of
+// them first.
+func (o RedisOptions) redisArgs() []string {
+	return append(Options{Persistence: o.Persistence}.redisArgs(), "--repl-diskless-sync-delay", "0")
 }
 
 // redisHost is what a backend does for a Redis.
@@ -149,7 +155,7 @@ func (p *processes) anotherRedis(ctx context.Context, r *Redis, opt RedisOptions
 	if err != nil {
 		return nil, err
 	}
-	h := &redisProcess{p: p, who: who, dir: dir, args: Options{Persistence: opt.Persistence}.redisArgs()}
+	h := &redisProcess{p: p, who: who, dir: dir, args: opt.redisArgs()}
 	got, err := p.onFreePort(ctx, func(port int) (c *child, err error) {
 		h.port = port
 		c, err = h.launch(port, dir, h.args)
@@ -263,7 +269,7 @@ func (c *containers) anotherRedis(ctx context.Context, r *Redis, opt RedisOption
 		Image: c.found.redis, Labels: labels, ExposedPorts: ports, Env: env,
 		Entrypoint: []string{"sh", "-c", anotherScript, "redis-server"},
 		Cmd: append([]string{"--bind", "0.0.0.0", "--protected-mode", "no", "--dir", "/data", "--pidfile", "/data/redis.pid"},
-			Options{Persistence: opt.Persistence}.redisArgs()...),
+			opt.redisArgs()...),
 		HostConfigModifier: func(h *container.HostConfig) {
 			h.Mounts = []mount.Mount{{Type: mount.TypeVolume, Target: "/data", VolumeOptions: &mount.VolumeOptions{Labels: labels}}}
 			h.PortBindings = network.PortMap{}
