@@ -125,6 +125,10 @@ func Cannot(s *schedule.Schedule) (reasons []string) {
 	return reasons
 }
 
+// ReplaysAtOnce is how many replays of a world are worth starting at the same
+// time; how many of them really go on is the world's to say.
+const ReplaysAtOnce = waiting
+
 // Stretching of a schedule's times.
 const (
 	// realLease is what a schedule's lease is stretched to at least: a few hundred
