@@ -207,6 +207,7 @@ type replay struct {
 
 	began  time.Time
 	passed time.Duration // by wait lines, stretched
+	wasted time.Duration // waiting for what did not come
 
 	stock   schedule.Stock   // the counter now
 	lowest  int64            // it ever was
@@ -284,7 +285,7 @@ func total(s *schedule.Schedule) (d time.Duration) {
 }
 
 // drift is how much later it is than the schedule says.
-func (r *replay) drift() time.Duration { return time.Since(r.began) - r.passed }
+func (r *replay) drift() time.Duration { return time.Since(r.began) - r.passed - r.wasted }
 
 // judged turns a divergence into ErrTooSlow when it may be the machine's doing:
 // it is so late that what the schedule keeps apart may have met.

@@ -29,8 +29,7 @@ const waitMargin = 5 * time.Millisecond
 // do makes the i-th step happen and holds it against what is written.
 func (r *replay) do(ctx context.Context, i int) (err error) {
 	st := &r.s.Steps[i]
-	drift := r.drift()
-	defer func() { err = r.judgedAt(err, drift) }()
+	defer func() { err = r.judged(err) }()
 	c := r.clients[st.Client]
 	if st.Client != "" && c == nil {
 		return r.s.Diverges(i, "a client that takes part", st.Client)
@@ -127,6 +126,21 @@ func (r *replay) elsewhere(c *replayClient) bool {
 	return len(r.gate.parked[c.number]) > 0 && time.Since(r.gate.moved[c.number]) > isElsewhere
 }
 
+// await waits until ready, which is called with the gate's mu held, says so, for
+// at most limit, and of a client, unless it is nil, until it stands elsewhere.
+// Time spent on what did not come is the schedule's doing, not the machine's.
+func (r *replay) await(ctx context.Context, limit time.Duration, c *replayClient, ready func() bool) (come bool, err error) {
+	began := time.Now()
+	_, err = r.gate.await(ctx, limit, func() bool {
+		come = ready()
+		return come || c != nil && r.elsewhere(c)
+	})
+	if !come {
+		r.wasted += time.Since(began)
+	}
+	return come, err
+}
+
 // find is the client's parked step that a line means; the gate's mu is held.
 func (r *replay) find(c *replayClient, st *schedule.Step) *flying {
 	for _, f := range r.gate.parked[c.number] {
@@ -160,10 +174,10 @@ func (r *replay) parkedAt(c *replayClient) string {
 func (r *replay) arrival(ctx context.Context, c *replayClient, i int) (*flying, error) {
 	var f *flying
 	var where string
-	_, err := r.gate.await(ctx, nothingMoves, func() bool {
+	_, err := r.await(ctx, nothingMoves, c, func() bool {
 		f = r.find(c, &r.s.Steps[i])
 		where = r.parkedAt(c)
-		return f != nil || r.gate.answers[c.number] != nil || r.gate.gone[c.number] != nil || r.elsewhere(c)
+		return f != nil || r.gate.answers[c.number] != nil || r.gate.gone[c.number] != nil
 	})
 	if err != nil {
 		return nil, err
@@ -193,7 +207,7 @@ func (r *replay) command(ctx context.Context, c *replayClient, i int) error {
 	switch st.Fault {
 	case faults.RequestLost:
 		r.gate.decide(f, wire.Lose)
-		if _, err := r.gate.await(ctx, nothingMoves, func() bool { return f.over }); err != nil {
+		if _, err := r.await(ctx, nothingMoves, nil, func() bool { return f.over }); err != nil {
 			return err
 		}
 		return r.ended(ctx, f)
@@ -229,7 +243,7 @@ func (r *replay) served(ctx context.Context, c *replayClient, f *flying, i int) 
 	st := &r.s.Steps[i]
 	var seen schedule.Reply
 	var ahead []string
-	ok, err := r.gate.await(ctx, nothingMoves, func() bool {
+	ok, err := r.await(ctx, nothingMoves, nil, func() bool {
 		ahead = r.ahead(f)
 		if f.answered != nil {
 			seen = r.told(f.answered.Answer)
@@ -345,7 +359,7 @@ func (r *replay) goesOn(ctx context.Context, c *replayClient, i int) error {
 		}
 		f := c.orphans[at]
 		c.orphans = slices.Delete(c.orphans, at, at+1)
-		if ok, err := r.gate.await(ctx, nothingMoves, func() bool { return f.answered != nil || f.over }); err != nil {
+		if ok, err := r.await(ctx, nothingMoves, nil, func() bool { return f.answered != nil || f.over }); err != nil {
 			return err
 		} else if !ok {
 			return r.s.Diverges(i, "a statement that can go on", "that it still waits")
@@ -387,7 +401,7 @@ func (r *replay) late(ctx context.Context, c *replayClient, i int) (*flying, err
 	c.late = slices.Delete(c.late, at, at+1)
 	if st.Kind == schedule.Never {
 		close(f.drop)
-		if _, err := r.gate.await(ctx, nothingMoves, func() bool { return f.over }); err != nil {
+		if _, err := r.await(ctx, nothingMoves, nil, func() bool { return f.over }); err != nil {
 			return nil, err
 		}
 		return f, r.ended(ctx, f)
@@ -429,9 +443,9 @@ func (r *replay) compareAnswers(ctx context.Context, i int) error {
 			continue
 		}
 		var where string
-		_, err := r.gate.await(ctx, nothingMoves, func() bool {
+		_, err := r.await(ctx, nothingMoves, c, func() bool {
 			where = r.parkedAt(c)
-			return r.gate.answers[c.number] != nil || r.gate.gone[c.number] != nil || r.elsewhere(c)
+			return r.gate.answers[c.number] != nil || r.gate.gone[c.number] != nil
 		})
 		if err != nil {
 			return err
@@ -454,7 +468,7 @@ func (r *replay) compareRest(ctx context.Context, patience func(*replayClient) b
 	for _, name := range r.order {
 		c := r.clients[name]
 		if patience != nil && c.begun && !c.paused && patience(c) {
-			if _, err := r.gate.await(ctx, isElsewhere, func() bool {
+			if _, err := r.await(ctx, isElsewhere, nil, func() bool {
 				return r.gate.answers[c.number] != nil || r.gate.gone[c.number] != nil || len(r.gate.parked[c.number]) > 0
 			}); err != nil {
 				return err

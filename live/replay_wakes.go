@@ -22,7 +22,7 @@ func (r *replay) listening(ctx context.Context, i int) error {
 			return r.s.Diverges(i, "a client that takes part", name)
 		}
 		// When it never is, it will not be woken, and that is told.
-		if _, err := r.gate.await(ctx, isElsewhere, func() bool { return len(r.gate.listens[c.number]) > 0 }); err != nil {
+		if _, err := r.await(ctx, isElsewhere, nil, func() bool { return len(r.gate.listens[c.number]) > 0 }); err != nil {
 			return err
 		}
 	}
@@ -41,7 +41,7 @@ func (r *replay) compareWoken(ctx context.Context, i int) error {
 	}
 	for _, name := range st.Wakes {
 		c := r.clients[name]
-		ok, err := r.gate.await(ctx, isElsewhere, func() bool { return woke(c) })
+		ok, err := r.await(ctx, isElsewhere, nil, func() bool { return woke(c) })
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (r *replay) compareWoken(ctx context.Context, i int) error {
 		if !suspect {
 			continue
 		}
-		gone, err := r.gate.await(ctx, lettingGo, func() bool { return !listens() })
+		gone, err := r.await(ctx, lettingGo, nil, func() bool { return !listens() })
 		if err != nil {
 			return err
 		}
@@ -94,8 +94,8 @@ func (r *replay) settle(ctx context.Context, i int) error {
 			continue
 		}
 		for _, k := range r.next(c, i) {
-			_, err := r.gate.await(ctx, nothingMoves, func() bool {
-				return r.find(c, &r.s.Steps[k]) != nil || r.gate.answers[c.number] != nil || r.gate.gone[c.number] != nil || r.elsewhere(c)
+			_, err := r.await(ctx, nothingMoves, c, func() bool {
+				return r.find(c, &r.s.Steps[k]) != nil || r.gate.answers[c.number] != nil || r.gate.gone[c.number] != nil
 			})
 			if err != nil {
 				return err
