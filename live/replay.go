@@ -38,8 +38,8 @@ func (w *World) Replay(ctx context.Context, s *schedule.Schedule, o ReplayOption
 	if !slices.Contains(Losses(), o.Loss) {
 		return fmt.Errorf("unknown loss %q", o.Loss)
 	}
-	if o.Loss == StaleReplica {
-		if o.cutAt, err = w.whereToCut(ctx, entry, s); err != nil {
+	if o.Loss != AOFTail {
+		if o.keepAt, err = w.whatToKeep(ctx, entry, s); err != nil {
 			return err
 		}
 	}
@@ -47,9 +47,9 @@ func (w *World) Replay(ctx context.Context, s *schedule.Schedule, o ReplayOption
 	return err
 }
 
-// whereToCut finds the line before which a replica must have lost its master, to
-// come to know what the schedule says. Only a replay tells which steps write.
-func (w *World) whereToCut(ctx context.Context, entry schemes.Entry, s *schedule.Schedule) (line int, err error) {
+// whatToKeep finds the step, from 0, before which Redis stood where it comes back
+// to. Only a replay tells which steps write.
+func (w *World) whatToKeep(ctx context.Context, entry schemes.Entry, s *schedule.Schedule) (step int, err error) {
 	losses := 0
 	for i := range s.Steps {
 		if s.Steps[i].Kind == schedule.Loses {
@@ -60,7 +60,7 @@ func (w *World) whereToCut(ctx context.Context, entry schemes.Entry, s *schedule
 	case losses == 0:
 		return -1, nil
 	case losses > 1:
-		return 0, &CannotError{Reasons: []string{"Redis loses writes twice, and there is one replica"}}
+		return 0, &CannotError{Reasons: []string{"Redis loses writes more than once: only " + string(AOFTail) + " can"}}
 	}
 	return w.replayPatiently(ctx, entry, s, ReplayOptions{Loss: AOFTail})
 }
@@ -69,19 +69,42 @@ func (w *World) whereToCut(ctx context.Context, entry schemes.Entry, s *schedule
 // slow. It answers the line of the first write that was lost.
 func (w *World) replayPatiently(ctx context.Context, entry schemes.Entry, s *schedule.Schedule, o ReplayOptions) (kept int, err error) {
 	for _, stretch := range stretches(s) {
-		if kept, err = w.replayOnce(ctx, entry, s, o, stretch); !errors.Is(err, ErrTooSlow) {
-			break
+		var other *otherGoroutineError
+		for range goroutineChoices {
+			if kept, err = w.replayOnce(ctx, entry, s, o, stretch); errors.Is(err, ErrTooSlow) || !errors.As(err, &other) {
+				break
+			}
 		}
+		if errors.Is(err, ErrTooSlow) {
+			continue
+		}
+		if errors.As(err, &other) {
+			err = other.diverged
+		}
+		break
 	}
 	return kept, err
 }
+
+// otherGoroutineError is a divergence at a watchdog's step. When a client that
+// stood still goes on, its watchdog and its operation are both due, and which of
+// the two runs first, so whether the lock is renewed once more, is for the
+// scheduler of its Go runtime to say. What the schedule says is then tried again.
+type otherGoroutineError struct{ diverged error }
+
+func (e *otherGoroutineError) Error() string { return e.diverged.Error() }
+func (e *otherGoroutineError) Unwrap() error { return e.diverged }
+
+// goroutineChoices is how often it is tried: the other choice was seen about once
+// in ten times.
+const goroutineChoices = 8
 
 // ReplayOptions choose how a replay does what a schedule leaves open.
 type ReplayOptions struct {
 	// Loss is how Redis comes to lose writes; empty: AOFTail.
 	Loss Loss
 
-	cutAt int // the line before which the link to a replica is cut
+	keepAt int // see ownRedis
 }
 
 // CannotError lists what a schedule asks for and real servers cannot be made to
@@ -150,13 +173,17 @@ func stretches(s *schedule.Schedule) []int {
 	for _, st := range s.Steps {
 		longest = max(longest, st.Wait)
 	}
-	most := 4 * first
+	factors := []int{1, 2, 4, 4}
+	if needsOwnRedis(s) {
+		factors = []int{2, 8, 20} // a restart takes a while, in a container above all
+	}
+	most := first * factors[len(factors)-1]
 	if longest > 0 {
 		most = max(1, min(most, int(longestHold/longest)))
 	}
-	list := []int{min(first, most)}
-	for _, f := range []int{2 * first, most, most} {
-		list = append(list, min(f, most))
+	var list []int
+	for _, f := range factors {
+		list = append(list, min(f*first, most))
 	}
 	return list
 }
@@ -330,7 +357,7 @@ func (r *replay) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		own.grain, own.cutAt = r.scaled(r.grain), r.options.cutAt
+		own.grain, own.keepAt = r.scaled(r.grain), r.options.keepAt
 		r.own, r.env.Redis, redisAddr = own, own.client, own.relay.Addr()
 	}
 	if err := loader.Load(ctx, r.env, r.sku, r.s.Stock); err != nil {

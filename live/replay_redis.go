@@ -26,11 +26,11 @@ const (
 	// AOFTail kills the server, takes the writes off the end of its append-only
 	// file, and starts it again: the file had not reached the disk.
 	AOFTail Loss = "aof-tail"
-	// Snapshot kills the server and starts it from the RDB file that was saved
-	// before the writes.
+	// Snapshot saves an RDB file before the writes, later kills the server, and
+	// starts it from the file.
 	Snapshot Loss = "snapshot"
-	// StaleReplica cuts the link to the replica before the writes, later kills
-	// the server, and promotes the replica.
+	// StaleReplica cuts the link to the replica before the writes, and later
+	// promotes the replica. The old server is out of everybody's reach.
 	StaleReplica Loss = "stale-replica"
 )
 
@@ -60,17 +60,16 @@ type ownRedis struct {
 	last   mark
 	lines  []int // of the writes, beside writes
 	line   int   // under way
-	// cutAt is the line before which the link to the replica is cut; -1 when it
-	// is not known yet.
-	cutAt int
-	cut   bool
+	// keepAt is the step, from 0, before which the moment to come back to is kept
+	// by Snapshot and StaleReplica.
+	keepAt int
+	kept   bool
 }
 
 // mark is a moment of the server.
 type mark struct {
 	keys map[string]key
 	aof  int64 // length of the append-only file, in bytes
-	rdb  int   // number of the snapshot
 }
 
 // key is what Redis holds under a name.
@@ -112,7 +111,7 @@ func (w *World) startOwnRedis(ctx context.Context, loss Loss) (*ownRedis, error)
 func (w *World) giveBack(ctx context.Context, o *ownRedis, inOrder bool) {
 	if inOrder && o.loss != StaleReplica {
 		if err := errors.Join(o.client.FlushAll(ctx).Err(), o.client.ScriptFlush(ctx).Err()); err == nil {
-			o.writes, o.lines, o.last = nil, nil, mark{}
+			o.writes, o.lines, o.last, o.kept = nil, nil, mark{}, false
 			w.spareMu.Lock()
 			w.spare = append(w.spare, o)
 			w.spareMu.Unlock()
@@ -147,25 +146,19 @@ func (o *ownRedis) serves(addr string) {
 // before notes where the server stands before a step.
 func (o *ownRedis) before(ctx context.Context, line int) (err error) {
 	o.line = line
-	if o.loss == StaleReplica && line == o.cutAt && !o.cut {
-		if err := o.cutLink(ctx); err != nil {
-			return err
+	if line == o.keepAt && o.loss != AOFTail {
+		if o.kept = true; o.loss == Snapshot {
+			err = o.client.Save(ctx).Err()
+		} else {
+			err = o.cutLink(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("keep a moment of redis: %w", err)
 		}
 	}
-	if o.last, err = o.look(ctx); err != nil {
-		return err
-	}
-	if o.loss == Snapshot {
-		o.last.rdb = len(o.writes)
-		if err := o.client.Save(ctx).Err(); err != nil {
-			return fmt.Errorf("save a snapshot: %w", err)
-		}
-		return o.server.Shell(ctx, "cp dump.rdb "+snapshotName(o.last.rdb))
-	}
-	return nil
+	o.last, err = o.look(ctx)
+	return err
 }
-
-func snapshotName(n int) string { return fmt.Sprintf("write-%d.rdb", n) }
 
 // after notes whether the step was a write: it is one when what Redis holds is
 // not the same any more.
@@ -247,7 +240,6 @@ func (o *ownRedis) cutLink(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	o.cut = true
 	// A master that nobody can reach: the link is down, and it knows.
 	return replica.SlaveOf(ctx, "127.0.0.1", "1").Err()
 }
@@ -260,34 +252,28 @@ func (o *ownRedis) lose(ctx context.Context, n int) (err error) {
 	if now, err = o.look(ctx); err != nil {
 		return err
 	}
+	if o.loss != AOFTail && (!o.kept || o.keepAt != at) {
+		return fmt.Errorf("the moment to come back to is step %d, what was kept is step %d", at+1, o.keepAt+1)
+	}
 	o.relay.Hold()
 	back := o.server.Addr
 	defer func() { err = errors.Join(err, o.relay.Resume(back)) }()
-	if err := o.server.Kill(ctx); err != nil {
-		return err
-	}
 	switch o.loss {
 	case AOFTail:
-		err = o.server.Shell(ctx, fmt.Sprintf(
+		err = o.server.Restart(ctx, fmt.Sprintf(
 			`f=$(ls appendonlydir/*.incr.aof appendonly.aof 2>/dev/null | tail -n 1); s=$(wc -c < "$f"); truncate -s $((s - %d)) "$f"`, now.aof-keep.aof))
 	case Snapshot:
-		err = o.server.Shell(ctx, "cp "+snapshotName(keep.rdb)+" dump.rdb")
+		err = o.server.Restart(ctx, ":")
 	case StaleReplica:
-		if !o.cut || o.cutAt != at {
-			return fmt.Errorf("the link to the replica was cut before line %d, not before %d", o.cutAt, at)
-		}
 		back = o.server.Replica
-		o.serves(back)
-		err = o.client.SlaveOf(ctx, "NO", "ONE").Err()
 	}
 	if err != nil {
 		return err
 	}
-	if o.loss != StaleReplica {
-		if err := o.server.Start(ctx); err != nil {
+	if o.serves(back); o.loss == StaleReplica {
+		if err := o.client.SlaveOf(ctx, "NO", "ONE").Err(); err != nil {
 			return err
 		}
-		o.serves(back)
 	}
 	o.writes, o.lines = o.writes[:len(o.writes)-n], o.lines[:len(o.lines)-n]
 	return nil

@@ -174,6 +174,7 @@ func (r *replay) parkedAt(c *replayClient) string {
 func (r *replay) arrival(ctx context.Context, c *replayClient, i int) (*flying, error) {
 	var f *flying
 	var where string
+	watchdog := renews(&r.s.Steps[i])
 	_, err := r.await(ctx, nothingMoves, c, func() bool {
 		f = r.find(c, &r.s.Steps[i])
 		where = r.parkedAt(c)
@@ -186,7 +187,11 @@ func (r *replay) arrival(ctx context.Context, c *replayClient, i int) (*flying, 
 		if err := r.compareRest(ctx, nil); err != nil { // it has ended before
 			return nil, err
 		}
-		return nil, r.s.Diverges(i, r.s.Steps[i].Action(), where)
+		err := r.s.Diverges(i, r.s.Steps[i].Action(), where)
+		if watchdog || strings.Contains(where, renewal) {
+			return nil, &otherGoroutineError{err}
+		}
+		return nil, err
 	}
 	f.op = c.op
 	if f.step.Server == wire.Postgres && !slices.Contains(c.conns, f.step.Conn) {

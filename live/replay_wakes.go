@@ -135,5 +135,8 @@ func (r *replay) next(c *replayClient, i int) (lines []int) {
 	return lines
 }
 
-// renews says whether a line is a watchdog's, which a timer sends.
-func renews(st *schedule.Step) bool { return len(st.Words) > 1 && st.Words[1] == "lock-renew" }
+// renewal is the script of a watchdog, which a timer sends.
+const renewal = "lock-renew"
+
+// renews says whether a line is a watchdog's.
+func renews(st *schedule.Step) bool { return len(st.Words) > 1 && st.Words[1] == renewal }

@@ -47,9 +47,7 @@ func (o RedisOptions) redisArgs() []string {
 
 // redisHost is what a backend does for a Redis.
 type redisHost interface {
-	kill(ctx context.Context) error
-	shell(ctx context.Context, script string) error
-	start(ctx context.Context) error
+	restart(ctx context.Context, script string) error
 	stop(ctx context.Context) error
 }
 
@@ -77,20 +75,14 @@ func (s *Set) StartRedis(ctx context.Context, opt RedisOptions) (*Redis, error) 
 	return r, nil
 }
 
-// Kill ends the server with SIGKILL and returns when it is gone. Its replica
-// lives on.
-func (r *Redis) Kill(ctx context.Context) error { return r.host.kill(ctx) }
-
-// Shell runs a script of the POSIX shell in the server's data folder.
-func (r *Redis) Shell(ctx context.Context, script string) error { return r.host.shell(ctx, script) }
-
-// Start starts the server again after Kill, on the same address and with what
-// its data folder holds, and waits until it answers.
-func (r *Redis) Start(ctx context.Context) error {
-	if err := r.host.start(ctx); err != nil {
-		return err
+// Restart kills the server with SIGKILL, runs a script of the POSIX shell in its
+// data folder, starts it again on the same address with what the folder then
+// holds, and waits until it answers. Its replica lives on.
+func (r *Redis) Restart(ctx context.Context, script string) error {
+	if err := r.host.restart(ctx, script); err != nil {
+		return fmt.Errorf("restart redis: %w", err)
 	}
-	return r.answers(ctx)
+	return ask(ctx, r.Addr, func(c *redis.Client) error { return c.Ping(ctx).Err() })
 }
 
 // Close ends the server and its replica.
@@ -185,9 +177,10 @@ func (h *redisProcess) launch(port int, dir string, args []string) (*child, erro
 	return h.p.launch("redis", redisReady(), syscall.SIGKILL, h.who, dir, h.p.found.redisServer, args...)
 }
 
-func (h *redisProcess) kill(context.Context) error { return h.p.end(h.child) }
-
-func (h *redisProcess) shell(ctx context.Context, script string) error {
+func (h *redisProcess) restart(ctx context.Context, script string) error {
+	if err := h.p.end(h.child); err != nil {
+		return err
+	}
 	cmd := exec.CommandContext(ctx, "sh", "-ec", script)
 	cmd.Dir = h.dir
 	if h.who != nil {
@@ -196,10 +189,6 @@ func (h *redisProcess) shell(ctx context.Context, script string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", script, err, out)
 	}
-	return nil
-}
-
-func (h *redisProcess) start(ctx context.Context) error {
 	for try := 1; ; try++ {
 		c, err := h.launch(h.port, h.dir, h.args)
 		if err != nil {
@@ -251,7 +240,7 @@ if [ -n "$REPLICA" ]; then serve --bind 0.0.0.0 --protected-mode no --port 6380 
 while :; do
 serve "$@"
 : > down
-until [ -e go ]; do sleep 0.02; done
+until [ -e go ]; do sleep 0.01; done
 rm -f go down
 done`
 
@@ -300,12 +289,10 @@ func (c *containers) anotherRedis(ctx context.Context, r *Redis, opt RedisOption
 	return h, nil
 }
 
-func (h *redisContainer) kill(ctx context.Context) error {
-	return h.shell(ctx, `kill -9 "$(cat redis.pid)"; until [ -e down ]; do sleep 0.02; done`)
-}
-
-func (h *redisContainer) shell(ctx context.Context, script string) error {
-	status, out, err := h.ctr.Exec(ctx, []string{"sh", "-ec", "cd /data; " + script})
+// restart does everything in one visit: each takes the daemon a while.
+func (h *redisContainer) restart(ctx context.Context, script string) error {
+	script = `cd /data; kill -9 "$(cat redis.pid)"; until [ -e down ]; do sleep 0.01; done; ` + script + `; : > go`
+	status, out, err := h.ctr.Exec(ctx, []string{"sh", "-ec", script})
 	if err != nil {
 		return err
 	}
@@ -316,8 +303,6 @@ func (h *redisContainer) shell(ctx context.Context, script string) error {
 	}
 	return nil
 }
-
-func (h *redisContainer) start(ctx context.Context) error { return h.shell(ctx, ": > go") }
 
 func (h *redisContainer) stop(ctx context.Context) error {
 	return testcontainers.TerminateContainer(h.ctr, testcontainers.StopContext(ctx), testcontainers.StopTimeout(0))
