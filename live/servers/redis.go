@@ -195,7 +195,7 @@ func (h *redisProcess) restart(ctx context.Context, script string) error {
 			return err
 		}
 		h.child = c
-		if err = c.awaitReady(ctx); err == nil || try == portTries || ctx.Err() != nil || !inUse(h.port) {
+		if err = c.awaitReady(ctx); err == nil || try == portTries || ctx.Err() != nil || !c.foundTaken(h.port) {
 			return err
 		}
 		if err := h.p.end(c); err != nil {
