@@ -83,9 +83,12 @@ func (r *replay) conclude(ctx context.Context) (schedule.End, error) {
 	}
 	rest.Probe = &probe.Outcome
 	history := histories.History{Name: r.s.Scheme, SKU: r.s.SKU, Initial: r.s.Stock, Ops: ops}
-	checked := histories.Check(history, checkLimit)
+	checked, err := histories.Check(history, checkLimit, "")
+	if err != nil {
+		return end, err
+	}
 	if checked.Verdict == histories.Undecided {
-		return end, errors.New("porcupine did not decide in the time given")
+		return end, errors.New("whether the history is linearizable was not decided")
 	}
 	for _, f := range append(model.Laws(ops, rest), checked.Finding()) {
 		if f.Broken {
