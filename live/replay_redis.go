@@ -241,7 +241,7 @@ func (o *ownRedis) cutLink(ctx context.Context) error {
 		}
 	}
 	// A master that nobody can reach: the link is down, and it knows.
-	return replica.SlaveOf(ctx, "127.0.0.1", "1").Err()
+	return replica.Do(ctx, "REPLICAOF", "127.0.0.1", "1").Err()
 }
 
 // lose makes Redis come back without the last n writes.
@@ -271,7 +271,7 @@ func (o *ownRedis) lose(ctx context.Context, n int) (err error) {
 		return err
 	}
 	if o.serves(back); o.loss == StaleReplica {
-		if err := o.client.SlaveOf(ctx, "NO", "ONE").Err(); err != nil {
+		if err := o.client.Do(ctx, "REPLICAOF", "NO", "ONE").Err(); err != nil {
 			return err
 		}
 	}

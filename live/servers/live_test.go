@@ -160,7 +160,7 @@ func requireRestart(t *testing.T, s *servers.Set) {
 	require.Equal(t, "v", at(addr).Get(t.Context(), "k").Val(), "the append-only file was synced")
 	require.NoError(t, r.Restart(t.Context(), "rm -rf appendonlydir appendonly.aof"))
 	require.Zero(t, at(addr).Exists(t.Context(), "k").Val())
-	require.NoError(t, at(r.Replica).SlaveOf(t.Context(), "NO", "ONE").Err())
+	require.NoError(t, at(r.Replica).Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
 	require.NoError(t, at(r.Replica).Set(t.Context(), "k", "w", 0).Err(), "a promoted replica takes writes")
 	require.Error(t, r.Restart(t.Context(), "exit 3"))
 	require.NoError(t, r.Close())
