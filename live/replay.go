@@ -207,6 +207,12 @@ type replayClient struct {
 
 // replayOnce makes one replay with one stretching of its times.
 func (w *World) replayOnce(ctx context.Context, entry schemes.Entry, s *schedule.Schedule, o ReplayOptions, stretch int) (kept int, err error) {
+	if needsOwnRedis(s) {
+		if err := w.losing.Acquire(ctx, 1); err != nil {
+			return 0, context.Cause(ctx)
+		}
+		defer w.losing.Release(1)
+	}
 	if err := w.turns.Acquire(ctx, 1); err != nil {
 		return 0, context.Cause(ctx)
 	}

@@ -3,8 +3,10 @@ package live
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"stockproof/faults"
 	"stockproof/faults/schedule"
 	"stockproof/schemes"
 )
@@ -26,9 +28,11 @@ func stretches(s *schedule.Schedule) []int {
 		return []int{1, 1}
 	}
 	first := int((realLease + s.Times.Lease - 1) / s.Times.Lease)
-	var longest time.Duration
+	var longest time.Duration // that somebody stands still
 	for _, st := range s.Steps {
-		longest = max(longest, st.Wait)
+		if st.Kind == schedule.Wait && slices.Contains(s.Faults(), faults.ClientPause) {
+			longest = max(longest, st.Wait)
+		}
 	}
 	factors := []int{1, 2, 4, 4}
 	if needsOwnRedis(s) {

@@ -30,6 +30,7 @@ type World struct {
 	runs   atomic.Int64
 	prefix string
 
+	losing  *semaphore.Weighted // replays with a Redis of their own have one
 	spareMu sync.Mutex
 	spare   []*ownRedis // for replays
 }
@@ -39,13 +40,17 @@ type World struct {
 // has to be replaced.
 const readyClients = 3 * (atOnce + waiting)
 
+// losingAtOnce is how many replays with a Redis of their own go on at the same
+// time: a restart that takes long is time that passes for the clients.
+const losingAtOnce = 3
+
 // Open starts the servers of a backend and a few client processes.
 func Open(ctx context.Context, backend servers.Backend) (*World, error) {
 	set, err := servers.Start(ctx, backend)
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Servers: set, turns: semaphore.NewWeighted(atOnce), prefix: fmt.Sprintf("%x", os.Getpid())}
+	w := &World{Servers: set, turns: semaphore.NewWeighted(atOnce), losing: semaphore.NewWeighted(losingAtOnce), prefix: fmt.Sprintf("%x", os.Getpid())}
 	w.direct, err = clients.Connect(clients.Setup{
 		Client: "stockproof-observer", RedisAddr: set.RedisAddr, DSN: set.PostgresDSN(""), Retries: "off",
 	})
