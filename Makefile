@@ -1,6 +1,6 @@
 # One target for each thing a person does.
 .DEFAULT_GOAL := help
-.PHONY: explore verify compare bench test lint image clean help bin/stockproof
+.PHONY: explore verify compare bench test replays lint image clean help bin/stockproof
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ test: ## install what is missing, then lint and test on every backend
 	scripts/setup.sh
 	$(MAKE) --no-print-directory lint
 	scripts/test.sh
+
+replays: ## replay every schedule 100 times on real servers and count what came out otherwise
+	STOCKPROOF_REPLAYS=100 go test -timeout 60m -count 1 -v -run TestSchedulesManyTimes .
 
 lint: ## go vet and staticcheck
 	go vet ./...

@@ -2,10 +2,12 @@ package evidence
 
 // Bounds says what the verdicts rest on.
 type Bounds struct {
-	Worlds      []string     `json:"worlds"`
-	Explore     *worldBounds `json:"explore,omitempty"`
-	Live        *worldBounds `json:"live,omitempty"`
-	Assumptions []string     `json:"assumptions"`
+	Worlds  []string     `json:"worlds"`
+	Explore *worldBounds `json:"explore,omitempty"`
+	Live    *worldBounds `json:"live,omitempty"`
+	// Confirmed is what became of explore's witnesses on real servers.
+	Confirmed   *Confirmed `json:"confirmed,omitempty"`
+	Assumptions []string   `json:"assumptions"`
 	// Incomplete says why the cells are not all that was asked for.
 	Incomplete string `json:"incomplete,omitempty"`
 }

@@ -54,20 +54,24 @@ type Cell struct {
 	Verdict       Verdict        `json:"verdict"`
 	Declared      Declared       `json:"declared"`
 	// Reason says in words why a cell is violated or inconclusive.
-	Reason        string     `json:"reason,omitempty"`
-	Exhaustive    bool       `json:"exhaustive"`
-	Clients       int        `json:"clients"`
-	Stock         []int64    `json:"stock"` // units the searches or runs began with
-	MaxFaults     int        `json:"max_faults"`
-	Runs          int        `json:"runs,omitempty"`       // live
-	Settled       int        `json:"settled"`              // live: unknown outcomes of all runs that the orders decided
-	Open          int        `json:"open"`                 // live: unknown outcomes that are left
-	Executions    string     `json:"executions,omitempty"` // explore
-	States        uint64     `json:"states,omitempty"`
-	Placements    Placements `json:"placements"`
-	Witness       string     `json:"witness,omitempty"` // path below the output folder
-	Amount        int64      `json:"amount"`            // worst seen, in the property's unit
-	ConfirmedLive *bool      `json:"confirmed_live"`
+	Reason     string     `json:"reason,omitempty"`
+	Exhaustive bool       `json:"exhaustive"`
+	Clients    int        `json:"clients"`
+	Stock      []int64    `json:"stock"` // units the searches or runs began with
+	MaxFaults  int        `json:"max_faults"`
+	Runs       int        `json:"runs,omitempty"`       // live
+	Settled    int        `json:"settled"`              // live: unknown outcomes of all runs that the orders decided
+	Open       int        `json:"open"`                 // live: unknown outcomes that are left
+	Executions string     `json:"executions,omitempty"` // explore
+	States     uint64     `json:"states,omitempty"`
+	Placements Placements `json:"placements"`
+	Witness    string     `json:"witness,omitempty"` // path below the output folder
+	Amount     int64      `json:"amount"`            // worst seen, in the property's unit
+	// ConfirmedLive says whether the witness came out the same on real servers; of
+	// a live cell the run itself is the witness. nil: not replayed, or no replay
+	// decided it. NotConfirmed is why it is not true, where one was tried.
+	ConfirmedLive *bool  `json:"confirmed_live"`
+	NotConfirmed  string `json:"not_confirmed,omitempty"`
 }
 
 // AsDeclared says whether the verdict is the declared one. Inconclusive is not.
@@ -154,4 +158,12 @@ func worse(a, b int64) bool { return max(a, -a) > max(b, -b) }
 func writesOrders(e schemes.Entry) bool {
 	_, ok := e.Scheme.(schemes.Auditor)
 	return ok
+}
+
+// Confirmed counts what became of witnesses that were replayed on real servers.
+type Confirmed struct {
+	Witnesses int      `json:"witnesses"`           // different executions
+	AsFound   int      `json:"as_found"`            // came out the same
+	Otherwise []string `json:"otherwise,omitempty"` // did not: the worlds disagree
+	Open      []string `json:"open,omitempty"`      // cannot be replayed, or decided nothing, with the reason
 }

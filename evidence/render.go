@@ -94,6 +94,17 @@ const mostLines = 20
 
 const nothingJudged = "nothing was judged"
 
+// listed writes the first lines of a list.
+func listed(b *strings.Builder, what string, lines []string) {
+	for i, line := range lines {
+		if i == mostLines {
+			fmt.Fprintf(b, "  … and %d more\n", len(lines)-i)
+			break
+		}
+		fmt.Fprintf(b, "  %s: %s\n", what, line)
+	}
+}
+
 // summary counts the cells and lists what is not as declared.
 func (r Report) summary() string {
 	count := map[Verdict]int{}
@@ -105,6 +116,11 @@ func (r Report) summary() string {
 		len(r.Cells), count[Violated], count[Holds], count[Inconclusive], count[NotApplicable])
 	if r.Bounds.Incomplete != "" {
 		fmt.Fprintf(&b, "INCOMPLETE: %s\n", r.Bounds.Incomplete)
+	}
+	if c := r.Bounds.Confirmed; c != nil {
+		fmt.Fprintf(&b, "%d of %d witnesses of explore came out the same on real servers\n", c.AsFound, c.Witnesses)
+		listed(&b, "NOT THE SAME", c.Otherwise)
+		listed(&b, "not decided", c.Open)
 	}
 	surprises := r.Surprises()
 	if len(r.Cells) == 0 {

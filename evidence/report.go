@@ -37,6 +37,9 @@ const (
 func (r Report) Exit() int {
 	status := ExitOK
 	for _, c := range r.Cells {
+		if c.ConfirmedLive != nil && !*c.ConfirmedLive {
+			return ExitBroken // one of the worlds is wrong
+		}
 		if c.AsDeclared() {
 			continue
 		}

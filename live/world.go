@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
@@ -28,6 +29,10 @@ type World struct {
 	direct schemes.Env         // past the proxies: load, observe, audit, probe
 	runs   atomic.Int64
 	prefix string
+
+	losing  *semaphore.Weighted // replays with a Redis of their own have one
+	spareMu sync.Mutex
+	spare   []*ownRedis // for replays
 }
 
 // readyClients is how many idle client processes are kept: as many as the runs
@@ -35,13 +40,17 @@ type World struct {
 // has to be replaced.
 const readyClients = 3 * (atOnce + waiting)
 
+// losingAtOnce is how many replays with a Redis of their own go on at the same
+// time: a restart that takes long is time that passes for the clients.
+const losingAtOnce = 3
+
 // Open starts the servers of a backend and a few client processes.
 func Open(ctx context.Context, backend servers.Backend) (*World, error) {
 	set, err := servers.Start(ctx, backend)
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Servers: set, turns: semaphore.NewWeighted(atOnce), prefix: fmt.Sprintf("%x", os.Getpid())}
+	w := &World{Servers: set, turns: semaphore.NewWeighted(atOnce), losing: semaphore.NewWeighted(losingAtOnce), prefix: fmt.Sprintf("%x", os.Getpid())}
 	w.direct, err = clients.Connect(clients.Setup{
 		Client: "stockproof-observer", RedisAddr: set.RedisAddr, DSN: set.PostgresDSN(""), Retries: "off",
 	})
@@ -63,7 +72,7 @@ func (w *World) Close() error {
 		w.pool.Close()
 	}
 	clients.Disconnect(w.direct)
-	return w.Servers.Close()
+	return errors.Join(w.closeSpares(), w.Servers.Close())
 }
 
 // env is the observer's environment for one scheme's run.

@@ -81,7 +81,27 @@ func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *eviden
 			}
 		}
 	}
-	return nil
+	return confirmWitnesses(cmd, world, o.out, report)
+}
+
+// confirmWitnesses replays what explore found on real servers.
+func confirmWitnesses(cmd *cobra.Command, world *live.World, out string, report *evidence.Report) error {
+	if report.Bounds.Explore == nil {
+		return nil
+	}
+	var shown *bar
+	sum, err := evidence.Confirm(cmd.Context(), world, report.Cells, out, func(of int) {
+		if shown == nil {
+			shown = newBar(cmd, of)
+			shown.Describe("confirm witnesses")
+		}
+		shown.Add(1)
+	})
+	if shown != nil {
+		shown.Close()
+	}
+	report.Bounds.Confirmed = &sum
+	return err
 }
 
 // liveGroups is where the groups of a live verify run, and where their verdicts go.

@@ -3,12 +3,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
 
 	"stockproof/evidence"
 	"stockproof/faults"
+	"stockproof/faults/schedule"
 	"stockproof/schemes"
 )
 
@@ -28,3 +30,11 @@ func liveKinds(_ schemes.Entry, kinds []faults.Kind) []faults.Kind { return kind
 func verifyLive(*cobra.Command, verifyOptions, selection, *evidence.Report) error { return errNoLive }
 
 func soak(*cobra.Command, soakOptions, []faults.Kind) error { return errNoLive }
+
+func losses() []string { return []string{"aof-tail"} }
+
+func openReplays(*cobra.Command, string) (func(context.Context, *schedule.Schedule) error, int, func() error, error) {
+	return nil, 0, nil, errNoLive
+}
+
+func showsNothing(error) bool { return false }

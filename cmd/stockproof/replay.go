@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"stockproof/evidence"
 	"stockproof/explore"
@@ -17,7 +18,7 @@ import (
 
 // replayOptions are the flags of replay.
 type replayOptions struct {
-	world, engine, format string
+	world, engine, loss, format string
 }
 
 func replayCommand() *cobra.Command {
@@ -32,8 +33,13 @@ with its line.
 --format ascii and --format mermaid draw the sequence diagram of what was run,
 so that only what really happens is drawn.
 
+In live every step is held at its proxy until its turn, crashes and pauses are
+signals, and leases are really waited for, with all times stretched by the same
+factor.
+
 Exit status: 0 everything is as recorded, 1 it is not, 2 a file cannot be read
-or has a bad line, 3 no backend for --world live.`,
+or has a bad line, 3 no backend for --world live, 4 real servers cannot be made
+to do what a file says, or the machine is too slow for its times.`,
 		Example: "  stockproof replay testdata/schedules/lock-pause-oversell.schedule",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -46,6 +52,7 @@ or has a bad line, 3 no backend for --world live.`,
 	f := cmd.Flags()
 	f.StringVar(&o.world, "world", "explore", "explore, or live for real servers")
 	f.StringVar(&o.engine, "engine", "miniredis", "what answers Redis commands in explore: miniredis, or redis for a real redis-server")
+	f.StringVar(&o.loss, "loss", losses()[0], "how Redis loses writes in live: "+strings.Join(losses(), ", "))
 	f.StringVar(&o.format, "format", "text", "text, or a sequence diagram: ascii or mermaid")
 	return cmd
 }
@@ -58,6 +65,9 @@ func replay(cmd *cobra.Command, o replayOptions, paths []string) (err error) {
 		return err
 	}
 	if err := oneOf("format", o.format, "text", "ascii", "mermaid"); err != nil {
+		return err
+	}
+	if err := oneOf("loss", o.loss, losses()...); err != nil {
 		return err
 	}
 	// Every file is read first: a bad one must not hide behind the verdict of a
@@ -73,24 +83,39 @@ func replay(cmd *cobra.Command, o replayOptions, paths []string) (err error) {
 		}
 		all = append(all, s)
 	}
-	run := replayLive
-	if o.world == "explore" {
-		lab := explore.NewLab()
-		defer func() { err = errors.Join(err, lab.Close()) }()
-		run = func(_ context.Context, s *schedule.Schedule) error { return exploreError(lab.Replay(s, o.engine)) }
+	run, atOnce, closeWorld := exploreReplays(o)
+	if o.world == "live" {
+		if run, atOnce, closeWorld, err = openReplays(cmd, o.loss); err != nil {
+			return err
+		}
+	}
+	defer func() { err = errors.Join(err, closeWorld()) }()
+	results := make([]error, len(all))
+	running, ctx := errgroup.WithContext(cmd.Context())
+	running.SetLimit(atOnce)
+	for i, s := range all {
+		running.Go(func() error {
+			results[i] = run(ctx, s)
+			return decided(paths[i], results[i])
+		})
+	}
+	if err := running.Wait(); err != nil {
+		return err
 	}
 	status := evidence.ExitOK
 	for i, s := range all {
-		err := run(cmd.Context(), s)
-		var diverged *schedule.DivergenceError
-		if err != nil && !errors.As(err, &diverged) {
-			return fmt.Errorf("%s: %w", paths[i], err)
-		}
-		if diverged != nil {
-			status = evidence.ExitBroken
-		}
-		if err := showReplay(cmd.OutOrStdout(), o, paths[i], s, diverged); err != nil {
+		if err := showReplay(cmd.OutOrStdout(), o, paths[i], s, results[i]); err != nil {
 			return err
+		}
+	}
+	for _, err := range results {
+		switch {
+		case showsNothing(err):
+			if status == evidence.ExitOK {
+				status = evidence.ExitInconclusive
+			}
+		case err != nil:
+			status = evidence.ExitBroken // weighs more than what is not known
 		}
 	}
 	if status != evidence.ExitOK {
@@ -99,15 +124,28 @@ func replay(cmd *cobra.Command, o replayOptions, paths []string) (err error) {
 	return nil
 }
 
-// replayLive runs a schedule on real servers.
-func replayLive(context.Context, *schedule.Schedule) error {
-	return usageError{errors.New("--world live: schedules are not replayed on real servers yet")}
+// exploreReplays replays in a laboratory, one schedule after another.
+func exploreReplays(o replayOptions) (replay func(context.Context, *schedule.Schedule) error, atOnce int, close func() error) {
+	lab := explore.NewLab()
+	return func(_ context.Context, s *schedule.Schedule) error { return exploreError(lab.Replay(s, o.engine)) }, 1, lab.Close
 }
 
-func showReplay(w io.Writer, o replayOptions, path string, s *schedule.Schedule, diverged *schedule.DivergenceError) error {
+// decided passes on an error that is no result of a replay.
+func decided(path string, err error) error {
+	var diverged *schedule.DivergenceError
+	if err == nil || errors.As(err, &diverged) || showsNothing(err) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+func showReplay(w io.Writer, o replayOptions, path string, s *schedule.Schedule, result error) error {
 	var text string
+	var diverged *schedule.DivergenceError
 	switch {
-	case diverged != nil:
+	case showsNothing(result):
+		text = fmt.Sprintf("%s: inconclusive in %s: %v\n", path, o.world, result)
+	case errors.As(result, &diverged):
 		text = fmt.Sprintf("%s:%d: not as recorded in %s\n  line      %s\n  expected  %s\n  seen      %s\n",
 			path, diverged.Line, o.world, strings.Join(strings.Fields(diverged.Text), " "), diverged.Expected, diverged.Seen)
 	case o.format == "mermaid":

@@ -55,6 +55,9 @@ func TestAnOrdinarySet(t *testing.T) {
 		require.NoError(t, s.Alive())
 		require.NotEmpty(t, s.Versions.Redis)
 		require.NotEmpty(t, s.Versions.Postgres)
+		t.Run("another Redis is killed and comes back with what its folder holds", func(t *testing.T) {
+			requireRestart(t, s)
+		})
 		t.Run("Redis answers and keeps nothing", func(t *testing.T) {
 			requireRedisSettings(t, s, map[string]string{"appendonly": "no", "save": ""})
 		})
@@ -138,4 +141,29 @@ func TestAStartThatIsCalledOffLeavesNothing(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.Empty(t, leftOf(t, b, session))
 	})
+}
+
+// requireRestart kills a Redis beside the set, which must not notice, and looks
+// what comes back; the replica has what was written before.
+func requireRestart(t *testing.T, s *servers.Set) {
+	r, err := s.StartRedis(t.Context(), servers.RedisOptions{Persistence: servers.AOFAlways, Replica: true})
+	require.NoError(t, err)
+	addr := r.Addr
+	at := func(addr string) *redis.Client {
+		c := redis.NewClient(&redis.Options{Addr: addr})
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	require.NoError(t, at(addr).Set(t.Context(), "k", "v", 0).Err())
+	require.NoError(t, r.Restart(t.Context(), ":"))
+	require.Equal(t, addr, r.Addr)
+	require.Equal(t, "v", at(addr).Get(t.Context(), "k").Val(), "the append-only file was synced")
+	require.NoError(t, r.Restart(t.Context(), "rm -rf appendonlydir appendonly.aof"))
+	require.Zero(t, at(addr).Exists(t.Context(), "k").Val())
+	require.NoError(t, at(r.Replica).Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
+	require.NoError(t, at(r.Replica).Set(t.Context(), "k", "w", 0).Err(), "a promoted replica takes writes")
+	require.Error(t, r.Restart(t.Context(), "exit 3"))
+	require.NoError(t, r.Close())
+	require.Error(t, at(addr).Ping(t.Context()).Err())
+	require.NoError(t, s.Alive())
 }

@@ -34,6 +34,7 @@ type processes struct {
 
 	mu       sync.Mutex
 	children []*child
+	more     int // Redis servers beside the first
 }
 
 // child is one process started here.
@@ -168,7 +169,7 @@ func (p *processes) onFreePort(ctx context.Context, start func(port int) (*child
 		}
 		got := started{server: c.server, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), from: from, pid: c.pid}
 		err = c.awaitReady(ctx)
-		if err == nil || try == portTries || ctx.Err() != nil || !inUse(port) {
+		if err == nil || try == portTries || ctx.Err() != nil || !c.foundTaken(port) {
 			return got, err
 		}
 		if err := c.finish(); err != nil {
@@ -183,6 +184,12 @@ func freePort() (int, error) {
 		return 0, fmt.Errorf("free port: %w", err)
 	}
 	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
+
+// foundTaken says whether the server could not have its port. Who had it, the near
+// end of somebody's connection perhaps, may be gone already.
+func (c *child) foundTaken(port int) bool {
+	return inUse(port) || strings.Contains(strings.Join(c.log.last(), "\n"), "ddress already in use")
 }
 
 func inUse(port int) bool {

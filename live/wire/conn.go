@@ -89,6 +89,7 @@ func newConn(p *Proxy, id int) *conn {
 	c.ctx, c.cancel = context.WithCancelCause(p.ctx)
 	c.client, c.stopClient = context.WithCancelCause(c.ctx)
 	c.up = newHalf(c.serverGone, func() {
+		c.listens(0)
 		c.stopClient(ErrClientGone)
 		close(c.clientGone)
 	})
@@ -169,6 +170,19 @@ func (c *conn) end(cause error) {
 
 func (c *conn) gone(f *flight, cause error) {
 	c.p.cfg.Gate.Gone(f.step, &GoneError{Forwarded: f.forwarded, Replied: f.replied, Cause: cause})
+}
+
+// listens tells a gate that wants to know.
+func (c *conn) listens(channels int) {
+	if l, ok := c.p.cfg.Gate.(Listener); ok && c.p.cfg.Server == Redis {
+		l.Listens(c.p.cfg.Client, c.id, channels)
+	}
+}
+
+func (c *conn) heard(channel string) {
+	if l, ok := c.p.cfg.Gate.(Listener); ok {
+		l.Heard(c.p.cfg.Client, c.id, channel)
+	}
 }
 
 // settle ends the connection when the client can ask no more and every
@@ -256,6 +270,10 @@ func (c *conn) request(q *request) bool {
 		c.cut(ErrDetached)
 		select {
 		case <-action.release:
+		case <-action.drop:
+			c.gone(q.step, ErrRequestLost)
+			c.end(ErrRequestLost)
+			return false
 		case <-c.ctx.Done():
 		case <-c.serverGone:
 		}

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"stockproof/faults/schedule"
 )
 
 // What the server owes for each message of the client.
@@ -82,8 +84,10 @@ type postgresDialect struct {
 	current *flight
 	results []string
 	rows    int
-	failed  bool   // the unit holds an error
-	skip    string // the error after which the server skips to the next Sync
+	last    schedule.Reply   // of the last command of the unit
+	table   []schedule.Reply // rows of the command under way
+	failed  bool             // the unit holds an error
+	skip    string           // the error after which the server skips to the next Sync
 	fields  []pgproto3.FieldDescription
 	ready   []unit
 }

@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"stockproof/faults/schedule"
 )
 
 // maxRows bounds the rows written out in a Reply.
@@ -79,6 +83,7 @@ func (d *postgresDialect) answer(kind byte, raw []byte) error {
 		}
 		text := fmt.Sprintf("%s %s %s", m.Severity, m.Code, m.Message)
 		d.results, d.failed = append(d.results, text), true
+		d.last = schedule.Reply{Kind: schedule.Error, Text: m.Code}
 		switch front.kind {
 		case answerStartup, answerTLS:
 			d.done() // the server closes
@@ -128,7 +133,9 @@ func (d *postgresDialect) expected(front *answer, kind byte, body []byte) error 
 		case 'D':
 			return d.row(body, d.fields)
 		case 'C':
-			return d.complete(body)
+			err := d.complete(body, len(d.fields) > 0)
+			d.fields = nil
+			return err
 		case 'I':
 		case 'Z':
 			d.done()
@@ -178,7 +185,7 @@ func (d *postgresDialect) expected(front *answer, kind byte, body []byte) error 
 		case 'D':
 			return d.row(body, front.pg.portal.columns())
 		case 'C':
-			if err := d.complete(body); err != nil {
+			if err := d.complete(body, front.pg.portal.answersRows()); err != nil {
 				return err
 			}
 		case 's', 'I':
@@ -229,11 +236,12 @@ func (d *postgresDialect) done() {
 		if d.rows > maxRows {
 			text += fmt.Sprintf("; … (%d rows)", d.rows)
 		}
-		d.ready = append(d.ready, unit{raw: d.raw, flight: front.flight, reply: Reply{Text: text, Err: d.failed}})
+		d.ready = append(d.ready, unit{raw: d.raw, flight: front.flight, reply: Reply{Text: text, Err: d.failed, Answer: d.last}})
 		d.raw, d.current = nil, nil
 	}
 	if front.flight == nil || front.last {
 		d.results, d.rows, d.failed = nil, 0, false
+		d.last, d.table = schedule.Reply{}, nil
 	}
 	d.c.pop()
 }
@@ -267,24 +275,29 @@ func (d *postgresDialect) row(body []byte, fields []pgproto3.FieldDescription) e
 		return nil
 	}
 	texts := make([]string, len(m.Values))
+	row := schedule.Reply{Kind: schedule.Row}
 	for i, v := range m.Values {
 		var f pgproto3.FieldDescription
 		if i < len(fields) {
 			f = fields[i]
 		}
 		texts[i] = column(f, v)
+		row.Items = append(row.Items, answerOf(f, v))
 	}
+	d.table = append(d.table, row)
 	d.results = append(d.results, "row ("+strings.Join(texts, ", ")+")")
 	return nil
 }
 
 // complete ends a command. A SELECT says nothing that its rows did not say.
-func (d *postgresDialect) complete(body []byte) error {
+func (d *postgresDialect) complete(body []byte, columns bool) error {
 	var m pgproto3.CommandComplete
 	if err := decode(&m, body); err != nil {
 		return err
 	}
 	tag := string(m.CommandTag)
+	d.last = tagged(tag, columns, d.table)
+	d.table = nil
 	switch {
 	case tag == "SELECT 0":
 		d.results = append(d.results, "no rows")
@@ -293,6 +306,37 @@ func (d *postgresDialect) complete(body []byte) error {
 		d.results = append(d.results, tag)
 	}
 	return nil
+}
+
+// tagged is the answer to a command as a schedule writes it: the rows of one that
+// has columns, else how many it changed.
+func tagged(tag string, columns bool, table []schedule.Reply) schedule.Reply {
+	if columns {
+		return schedule.Reply{Kind: schedule.Rows, Items: table}
+	}
+	if i := strings.LastIndexByte(tag, ' '); i >= 0 {
+		if n, err := strconv.ParseInt(tag[i+1:], 10, 64); err == nil {
+			return schedule.Reply{Kind: schedule.Count, Int: n}
+		}
+	}
+	return schedule.Reply{Kind: schedule.Tag, Text: tag}
+}
+
+// answerOf is a value of a row as a schedule writes it.
+func answerOf(f pgproto3.FieldDescription, v []byte) schedule.Reply {
+	if v == nil {
+		return schedule.Reply{Kind: schedule.Nil}
+	}
+	text, _ := valueText(f.DataTypeOID, f.Format, v)
+	switch f.DataTypeOID {
+	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID:
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return schedule.Reply{Kind: schedule.Int, Int: n}
+		}
+	case pgtype.BoolOID:
+		return schedule.Reply{Kind: schedule.Bool, Text: text}
+	}
+	return schedule.Reply{Kind: schedule.Text, Text: text}
 }
 
 // keep copies fields: pgproto3 uses its slice again and their names lie in the

@@ -58,6 +58,11 @@ func (p *portal) columns() []pgproto3.FieldDescription {
 	return fields
 }
 
+// answersRows says whether the statement of the portal has columns.
+func (p *portal) answersRows() bool {
+	return p != nil && (p.fields != nil || p.statement != nil) && len(p.columns()) > 0
+}
+
 // column is a value of a row: numbers bare, text in quotes.
 func column(f pgproto3.FieldDescription, v []byte) string {
 	text, bare := valueText(f.DataTypeOID, f.Format, v)

@@ -131,6 +131,9 @@ func (d *redisDialect) unit(raw []byte) (unit, error) {
 		kind = string(v.children[0].data)
 	}
 	waiting := front != nil && front.sub != nil
+	if n := len(v.children); publishedKinds[kind] && n >= 3 {
+		d.c.heard(string(v.children[n-2].data))
+	}
 	switch {
 	case waiting && v.isError():
 		d.c.pop()
@@ -164,13 +167,20 @@ func (d *redisDialect) unit(raw []byte) (unit, error) {
 		}
 	}
 	d.c.pop()
-	return unit{raw: raw, flight: front.flight, reply: Reply{Text: v.text(), Err: v.isError()}}, nil
+	return unit{raw: raw, flight: front.flight, reply: Reply{Text: v.text(), Err: v.isError(), Answer: v.answer()}}, nil
 }
 
 // confirmed keeps account of whether anything is subscribed to: a confirmation
 // ends with the number of channels left.
 func (d *redisDialect) confirmed(v value) {
-	if d.proto == 2 && len(v.children) == 3 {
-		d.subscribed = string(v.children[2].data) != "0"
+	if len(v.children) != 3 {
+		return
+	}
+	left := string(v.children[2].data)
+	if d.proto == 2 {
+		d.subscribed = left != "0"
+	}
+	if n, err := strconv.Atoi(left); err == nil {
+		d.c.listens(n)
 	}
 }

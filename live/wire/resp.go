@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/redcon"
+
+	"stockproof/faults/schedule"
 )
 
 // Limits on one RESP value, besides maxMessage. Redis itself takes no more
@@ -284,3 +286,32 @@ func (v value) write(b *strings.Builder) {
 
 // isError tells whether the reply is an error.
 func (v value) isError() bool { return v.kind == '-' || v.kind == '!' }
+
+// answer is the value as a schedule writes it: what RESP 3 has more types for
+// stands as RESP 2 would send it, of an error the code alone.
+func (v value) answer() schedule.Reply {
+	switch {
+	case v.null:
+		return schedule.Reply{Kind: schedule.Nil}
+	case v.isError():
+		code, _, _ := strings.Cut(string(v.data), " ")
+		return schedule.Reply{Kind: schedule.Error, Text: code}
+	case v.kind == '+':
+		return schedule.Reply{Kind: schedule.Status, Text: string(v.data)}
+	case v.kind == '#':
+		return schedule.Reply{Kind: schedule.Int, Int: map[string]int64{"t": 1}[string(v.data)]}
+	case v.kind == '=' && len(v.data) >= 4:
+		return schedule.Reply{Kind: schedule.Text, Text: string(v.data[4:])}
+	case v.kind == ':':
+		if n, err := strconv.ParseInt(string(v.data), 10, 64); err == nil {
+			return schedule.Reply{Kind: schedule.Int, Int: n}
+		}
+	case v.kind == '*' || v.kind == '~' || v.kind == '>' || v.kind == '%':
+		list := schedule.Reply{Kind: schedule.List}
+		for _, c := range v.children {
+			list.Items = append(list.Items, c.answer())
+		}
+		return list
+	}
+	return schedule.Reply{Kind: schedule.Text, Text: string(v.data)}
+}

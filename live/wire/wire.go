@@ -29,6 +29,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"stockproof/faults/schedule"
 )
 
 // Server says which protocol a proxy speaks.
@@ -112,6 +114,9 @@ type Reply struct {
 	// results are joined by "; ".
 	Text string
 	Err  bool // the server answered with an error
+	// Answer is the same in the parts that a schedule compares; of several
+	// results the last.
+	Answer schedule.Reply
 }
 
 // Gate decides the fate of each step of the proxies it is given to. Its
@@ -139,10 +144,21 @@ type Gate interface {
 	Gone(Step, error)
 }
 
+// Listener is a Gate that wants to know who listens to what Redis publishes.
+// Its methods must not block.
+type Listener interface {
+	// Listens says to how many channels and patterns a connection of a client is
+	// subscribed now; 0 when the client has closed it.
+	Listens(client, conn, channels int)
+	// Heard says that Redis has sent a message to the connection. The client's
+	// side is about to get it.
+	Heard(client, conn int, channel string)
+}
+
 // RequestAction is the fate of a request: Forward, Lose or Detach.
 type RequestAction struct {
-	kind    requestKind
-	release <-chan struct{}
+	kind          requestKind
+	release, drop <-chan struct{}
 }
 
 type requestKind int
@@ -171,6 +187,12 @@ var Lose = RequestAction{kind: lose}
 // with the proxy only.
 func Detach(release <-chan struct{}) RequestAction {
 	return RequestAction{kind: detach, release: release}
+}
+
+// DetachUnless is Detach, except that the server never gets the step when drop
+// is closed before release.
+func DetachUnless(release, drop <-chan struct{}) RequestAction {
+	return RequestAction{kind: detach, release: release, drop: drop}
 }
 
 // ReplyAction is the fate of a reply.
