@@ -336,9 +336,3 @@ func (r *replay) close(inOrder bool) {
 		r.world.giveBack(context.Background(), r.own, inOrder)
 	}
 }
-
-// sleep lets time pass and another run take its turn meanwhile.
-func (r *replay) sleep(ctx context.Context, d time.Duration) error {
-	s := stage{world: r.world}
-	return s.sleep(ctx, d)
-}

@@ -50,7 +50,7 @@ func (r *replay) conclude(ctx context.Context) (schedule.End, error) {
 		}
 		return end, nil
 	}
-	if err := r.leasesOver(ctx); err != nil {
+	if _, err := r.world.leasesOver(ctx, r.entry, r.env, r.sku); err != nil {
 		return end, err
 	}
 	rest := model.Rest{Initial: r.s.Stock, Taken: r.taken, Lowest: &r.lowest}
@@ -96,10 +96,4 @@ func (r *replay) conclude(ctx context.Context) (schedule.End, error) {
 		}
 	}
 	return end, nil
-}
-
-// leasesOver lets time pass until no lease of the article is left.
-func (r *replay) leasesOver(ctx context.Context) error {
-	s := stage{world: r.world, c: Case{Entry: r.entry}, sku: r.sku, env: r.env}
-	return s.leasesOver(ctx)
 }

@@ -65,7 +65,7 @@ func (r *replay) do(ctx context.Context, i int) (err error) {
 			other.touched = i
 		}
 		r.passed += r.scaled(st.Wait)
-		err = r.sleep(ctx, r.scaled(st.Wait)+waitMargin)
+		err = r.world.sleep(ctx, r.scaled(st.Wait)+waitMargin)
 	case schedule.Loses:
 		err = r.lose(ctx, i)
 	case schedule.Flush:

@@ -416,46 +416,50 @@ func (s *stage) finish(ctx context.Context) error {
 
 // leasesOver lets time pass until no lease of this SKU is left.
 func (s *stage) leasesOver(ctx context.Context) error {
-	leased, ok := s.c.Entry.Scheme.(schemes.Leaser)
-	if !ok {
-		return nil
+	waited, err := s.world.leasesOver(ctx, s.c.Entry, s.env, s.sku)
+	if waited {
+		s.conductor.happened(mark{event: schedule.Event{LeasesOver: true}})
 	}
-	waited := false
-	defer func() {
-		if waited {
-			s.conductor.happened(mark{event: schedule.Event{LeasesOver: true}})
-		}
-	}()
-	for _, key := range leased.LeaseKeys(s.sku) {
+	return err
+}
+
+// leasesOver lets time pass until no lease of the SKU is left, and says whether
+// there was one. The caller's turn goes to another run meanwhile.
+func (w *World) leasesOver(ctx context.Context, e schemes.Entry, env schemes.Env, sku string) (waited bool, err error) {
+	leased, ok := e.Scheme.(schemes.Leaser)
+	if !ok {
+		return false, nil
+	}
+	for _, key := range leased.LeaseKeys(sku) {
 		for {
-			left, err := s.env.Redis.PTTL(ctx, key).Result()
+			left, err := env.Redis.PTTL(ctx, key).Result()
 			if err != nil {
-				return fmt.Errorf("lease of %s: %w", key, err)
+				return waited, fmt.Errorf("lease of %s: %w", key, err)
 			}
 			if left == -2 { // there is no such key
 				break
 			}
 			waited = true
 			if left == -1 {
-				return fmt.Errorf("lease of %s: it never ends", key)
+				return waited, fmt.Errorf("lease of %s: it never ends", key)
 			}
-			if err := s.sleep(ctx, max(left, time.Millisecond)); err != nil {
-				return err
+			if err := w.sleep(ctx, max(left, time.Millisecond)); err != nil {
+				return waited, err
 			}
 		}
 	}
-	return nil
+	return waited, nil
 }
 
 // sleep lets time pass and another run take its turn meanwhile.
-func (s *stage) sleep(ctx context.Context, d time.Duration) error {
-	s.world.turns.Release(1)
+func (w *World) sleep(ctx context.Context, d time.Duration) error {
+	w.turns.Release(1)
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():
 	}
 	// Also when the time is over: the end of the run gives the turn back.
-	if err := s.world.turns.Acquire(context.WithoutCancel(ctx), 1); err != nil {
+	if err := w.turns.Acquire(context.WithoutCancel(ctx), 1); err != nil {
 		return err
 	}
 	return context.Cause(ctx)
