@@ -26,11 +26,12 @@ test: ## install what is missing, then lint and test on every backend
 	scripts/test.sh
 
 replays: ## replay every schedule 100 times on real servers and count what came out otherwise
-	STOCKPROOF_REPLAYS=100 go test -timeout 60m -count 1 -v -run TestSchedulesManyTimes .
+	go test -tags replays -timeout 60m -count 1 -v -run TestSchedulesManyTimes .
 
 lint: ## go vet and staticcheck
 	go vet ./...
 	go vet -tags nolive ./cmd/stockproof
+	go vet -tags replays .
 	go tool staticcheck ./...
 
 image: ## build the local image for the container backend

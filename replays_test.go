@@ -1,0 +1,62 @@
+//go:build replays
+
+package stockproof_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"stockproof/faults/schedule"
+	"stockproof/live"
+)
+
+// TestSchedulesManyTimes replays the whole corpus on real servers a hundred times,
+// or as often as STOCKPROOF_REPLAYS says, and counts how often it came out
+// otherwise. It takes minutes: make replays.
+func TestSchedulesManyTimes(t *testing.T) {
+	times := 100
+	if asked := os.Getenv("STOCKPROOF_REPLAYS"); asked != "" {
+		var err error
+		times, err = strconv.Atoi(asked)
+		require.NoError(t, err)
+	}
+	world := liveWorld(t)
+	var mu sync.Mutex
+	replays, failed := 0, map[string]error{}
+	began := time.Now()
+	group, ctx := errgroup.WithContext(context.Background())
+	group.SetLimit(24)
+	for n := range times {
+		for _, path := range scheduleFiles(t) {
+			s, err := schedule.ReadFile(path)
+			require.NoError(t, err)
+			if len(live.Cannot(s)) > 0 {
+				continue
+			}
+			loss := live.Losses()[n%len(live.Losses())]
+			group.Go(func() error {
+				err := world.Replay(ctx, s, live.ReplayOptions{Loss: loss})
+				mu.Lock()
+				defer mu.Unlock()
+				if replays++; err != nil {
+					failed[fmt.Sprintf("%s, %d., %s", filepath.Base(path), n+1, loss)] = err
+				}
+				return nil
+			})
+		}
+	}
+	require.NoError(t, group.Wait())
+	t.Logf("%d replays in %s, %d otherwise", replays, time.Since(began).Round(time.Second), len(failed))
+	for what, err := range failed {
+		t.Errorf("%s: %v", what, err)
+	}
+}
