@@ -70,14 +70,27 @@ func (w *World) Soak(ctx context.Context, c SoakConfig) (*SoakResult, error) {
 	}
 	began := time.Now()
 	defer func() { result.Elapsed, result.Stopped = time.Since(began), ctx.Err() != nil }()
-	until, cancel := context.WithDeadline(ctx, began.Add(c.Duration))
+	until, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// The clock starts when the clients of the first sale are there: many of them
+	// take longer to start than a short soak lasts.
+	var clock *time.Timer
+	ready := func() {
+		if clock == nil {
+			began, clock = time.Now(), time.AfterFunc(c.Duration, cancel)
+		}
+	}
+	defer func() {
+		if clock != nil {
+			clock.Stop()
+		}
+	}()
 	for n := 0; until.Err() == nil; n++ {
 		path := ""
 		if c.Dir != "" {
 			path = filepath.Join(c.Dir, SaleHistory(n+1))
 		}
-		run, fired, err := w.soakSale(context.WithoutCancel(ctx), c, n, len(commands[0]), path, until.Done())
+		run, fired, err := w.soakSale(context.WithoutCancel(ctx), c, n, len(commands[0]), path, ready, until.Done())
 		for kind, count := range fired {
 			result.Fired[kind] += count
 		}

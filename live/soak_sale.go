@@ -26,9 +26,9 @@ type sale struct {
 	programs [][]faults.Call
 }
 
-// soakSale makes one sale. What was recorded comes with an error, too. After
-// stop is closed no operation begins, and those under way end.
-func (w *World) soakSale(ctx context.Context, c SoakConfig, number, steps int, history string, stop <-chan struct{}) (run *Run, fired map[faults.Kind]int, err error) {
+// soakSale makes one sale, and says by ready when its clients are there. What was
+// recorded comes with an error, too. After stop is closed no operation begins, and those under way end.
+func (w *World) soakSale(ctx context.Context, c SoakConfig, number, steps int, history string, ready func(), stop <-chan struct{}) (run *Run, fired map[faults.Kind]int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, saleLimit(c), fmt.Errorf("sale %d: not done after %s", number+1, saleLimit(c)))
 	defer cancel()
 	if err := w.turns.Acquire(ctx, 1); err != nil {
@@ -58,6 +58,7 @@ func (w *World) soakSale(ctx context.Context, c SoakConfig, number, steps int, h
 	if err := s.prepare(ctx); err != nil {
 		return nil, nil, err
 	}
+	ready()
 	if history != "" {
 		if err := s.rec.SaveTo(history); err != nil {
 			return nil, nil, err
