@@ -38,6 +38,7 @@ type solver struct {
 type node struct {
 	sum    int64
 	key    uint64
+	seen   uint64 // sums on the way here, modulo 64
 	parent int32
 }
 
@@ -175,6 +176,9 @@ func (s *solver) full(at int, k int32, kinds int) bool {
 	return s.counts[at*kinds+int(k)] == s.avail[k]
 }
 
+// packBits is how many bits a packed set has.
+var packBits = 64
+
 // pack says whether sets fit one word, and lays it out.
 func (s *solver) pack() bool {
 	s.shift, s.spare = s.shift[:0], 0
@@ -183,7 +187,7 @@ func (s *solver) pack() bool {
 		s.shift = append(s.shift, uint8(at&63))
 		if n > 0 {
 			at += bits.Len32(n) + 1
-			if at > 64 {
+			if at > packBits {
 				return false
 			}
 			s.spare |= 1 << (at - 1)
@@ -194,7 +198,7 @@ func (s *solver) pack() bool {
 
 // reset starts with the empty set.
 func (s *solver) reset(kinds int) {
-	s.nodes = append(s.nodes[:0], node{parent: none})
+	s.nodes = append(s.nodes[:0], node{seen: 1, parent: none})
 	if s.packed = s.pack(); s.packed {
 		s.keys, s.unpacked = s.keys[:0], s.unpacked[:0]
 		if len(s.cells) == 0 {
@@ -230,6 +234,9 @@ func (s *solver) forget() {
 
 // repeats says whether a sum came before on the way to a node.
 func (s *solver) repeats(at int32, sum int64) bool {
+	if s.nodes[at].seen>>(sum&63)&1 == 0 {
+		return false
+	}
 	for ; at != none; at = s.nodes[at].parent {
 		if s.nodes[at].sum == sum {
 			return true
@@ -276,7 +283,7 @@ func (s *solver) extend(at, k, kinds int, delta int64) {
 			}
 		}
 		if key := s.nodes[at].key + 1<<s.shift[k]; s.placeKey(key) {
-			s.nodes = append(s.nodes, node{s.nodes[at].sum + delta, key, int32(at)})
+			s.grow(at, delta, key)
 		}
 		return
 	}
@@ -289,10 +296,17 @@ func (s *solver) extend(at, k, kinds int, delta int64) {
 		}
 	}
 	if s.place(int32(n), kinds) {
-		s.nodes = append(s.nodes, node{sum: s.nodes[at].sum + delta, parent: int32(at)})
+		s.grow(at, delta, 0)
 	} else {
 		s.counts = s.counts[:n*kinds]
 	}
+}
+
+// grow adds a node one move from another.
+func (s *solver) grow(at int, delta int64, key uint64) {
+	from := &s.nodes[at]
+	sum := from.sum + delta
+	s.nodes = append(s.nodes, node{sum: sum, key: key, seen: from.seen | 1<<(sum&63), parent: int32(at)})
 }
 
 // placeKey puts a packed set into the table; false when it is there already.
