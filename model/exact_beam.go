@@ -8,9 +8,8 @@ type beam struct {
 	*engine
 	limits  Limits
 	initial int64
-	buf     []item // since the oldest checkpoint
-	first   int    // how many items came before buf
-	pos     int    // items the engine was given
+	past    backlog // since the oldest checkpoint
+	pos     int     // items the engine was given
 	points  []checkpoint
 	tries   int // at the place that resists
 	hardest int // position of that place
@@ -41,12 +40,18 @@ type checkpoint struct {
 // checkpointEvery is how many items lie between two checkpoints.
 var checkpointEvery = 64
 
+// Of the newest checkpoints all are kept, as far as any level but the last goes
+// back; of the older ones one in so many.
+const densePoints, sparsePoints = 64, 16
+
 // levels are how hard to look: the first everywhere, each other one where the
 // one before found no way, from so many operations before that place. Not only
 // the width changes from one to the next, also what is cut: a beam that was
 // misled once is misled again by the same preference.
 var levels = []level{
 	{width: 16, solutions: 8, nodes: 200, risk: 2},
+	{width: 8, solutions: 2, nodes: 40, excursions: true, risk: 2, back: 64},
+	{width: 16, solutions: 3, nodes: 60, excursions: true, risk: 8, back: 128},
 	{width: 32, solutions: 4, nodes: 100, excursions: true, risk: 2, back: 64},
 	{width: 64, solutions: 8, nodes: 300, excursions: true, risk: 8, back: 128},
 	{width: 128, solutions: 8, nodes: 500, excursions: true, risk: 2, back: 256},
@@ -80,7 +85,7 @@ func (b *beam) add(it item) {
 	if b.out != nil {
 		return
 	}
-	b.buf = append(b.buf, it)
+	b.past.push(it)
 	b.run()
 }
 
@@ -111,8 +116,8 @@ func (b *beam) drain() bool {
 // run gives the engine what is in the buffer.
 func (b *beam) run() {
 next:
-	for b.out == nil && b.pos < b.first+len(b.buf) {
-		it := b.buf[b.pos-b.first]
+	for b.out == nil && b.pos < b.past.end {
+		it := b.past.at(b.pos)
 		for b.due(it.call) {
 			if !b.answer() {
 				b.resist()
@@ -137,6 +142,15 @@ func (b *beam) levels() []level {
 	return levels
 }
 
+// patience is how many levels are tried again before a weaker history is: the
+// narrow ones are cheaper than that.
+func (b *beam) patience() int {
+	if b.unit {
+		return 1
+	}
+	return 3
+}
+
 // checkpoint remembers the engine; a complete frontier makes all earlier ones
 // unnecessary.
 func (b *beam) checkpoint() {
@@ -149,11 +163,11 @@ func (b *beam) checkpoint() {
 	var spare checkpoint // its memory is used again
 	if b.complete {
 		spare = b.points[0]
-		b.buf = slices.Delete(b.buf, 0, b.pos-b.first)
-		b.first = b.pos
+		b.past.drop(b.pos)
 		b.points = b.points[:0]
-	} else if n := len(b.points); n > 64 && n%16 != 0 {
-		b.points = slices.Delete(b.points, n-16, n-15)
+	} else if old := len(b.points) - densePoints; old > 0 && b.points[old].pos%(sparsePoints*checkpointEvery) != 0 {
+		spare = b.points[old]
+		b.points = slices.Delete(b.points, old, old+1)
 	}
 	b.points = append(b.points, b.save(spare))
 	b.compact()
@@ -174,7 +188,7 @@ func (b *beam) resist() {
 	}
 	b.hardest = max(b.hardest, b.pos)
 	top := len(b.levels()) - 1
-	if b.tries == 1 && b.relaxed(b.limits.Work/10_000) {
+	if b.tries == b.patience() && b.relaxed(b.limits.Work/10_000) {
 		return
 	}
 	b.tries++
@@ -200,10 +214,10 @@ func (b *beam) undecided() {
 
 // index is the index of the operation at a position.
 func (b *beam) index(pos int) int {
-	if len(b.buf) == 0 {
+	if b.past.end == b.past.first {
 		return 0
 	}
-	return int(b.buf[min(max(pos-b.first, 0), len(b.buf)-1)].index)
+	return int(b.past.at(min(max(pos, b.past.first), b.past.end-1)).index)
 }
 
 func (b *beam) refuted() {

@@ -25,7 +25,7 @@ func BenchmarkChecker(b *testing.B) {
 			{"restocks-reads/clients=4", sale{clients: 4, maxQty: 1, restocks: 0.3, reads: 0.1}, 1_000_000},
 			{"restocks-reads/clients=64", sale{clients: 64, maxQty: 1, restocks: 0.3, reads: 0.1}, 10_000_000},
 			{"restocks-reads/clients=64/unknown=1%", sale{clients: 64, maxQty: 1, restocks: 0.3, reads: 0.1, unknown: 0.01}, 1_000_000},
-			{"restocks-reads-1-to-5/clients=64", sale{clients: 64, maxQty: 5, restocks: 0.3, reads: 0.1}, 100_000},
+			{"restocks-reads-1-to-5/clients=64", sale{clients: 64, maxQty: 5, restocks: 0.3, reads: 0.1}, 1_000_000},
 			{"restocks-reads-1-to-5/clients=64/unknown=1%", sale{clients: 64, maxQty: 5, restocks: 0.3, reads: 0.1, unknown: 0.01}, 100_000},
 		} {
 			if n > c.upTo {
@@ -49,6 +49,22 @@ func BenchmarkChecker(b *testing.B) {
 				b.Run(fmt.Sprintf("%s/n=%d/porcupine", c.name, n), func(b *testing.B) { askInTime(b, s.initial, s.history(1)) })
 			}
 		}
+	}
+}
+
+// BenchmarkSeeds decides sales of several units with reads: how often the
+// checker has to go back differs from one to the next.
+func BenchmarkSeeds(b *testing.B) {
+	for seed := uint64(1); seed <= 6; seed++ {
+		s := sale{clients: 64, maxQty: 5, restocks: 0.3, reads: 0.1, ops: 100_000, initial: 20, idle: 200}
+		b.Run(fmt.Sprintf("seed=%d", seed), func(b *testing.B) {
+			ops := s.history(seed)
+			measure(b, func() {
+				if j := Judge(s.initial, ops, Limits{}); j.Ruling != Legal {
+					b.Fatalf("%+v", j)
+				}
+			}, s.ops)
+		})
 	}
 }
 

@@ -1,9 +1,9 @@
 package model
 
 import (
-	"hash/maphash"
 	"math"
-	"unsafe"
+	"math/bits"
+	"slices"
 )
 
 // expand adds to next every state worth having after the operation in slot has
@@ -21,6 +21,7 @@ func (e *engine) expand(row []uint64, slot int32) {
 		if len(e.checks) == 0 {
 			continue
 		}
+		e.visited = e.visited[:0]
 		for _, c := range e.checks {
 			row := e.closure[at : at+stride]
 			if c == slot || bit(row, c) {
@@ -29,6 +30,11 @@ func (e *engine) expand(row []uint64, slot int32) {
 			value, check := int64(row[0]), &e.slots[c]
 			if e.unit && x.kind == none && (value > x.hi) != (check.lo > x.hi) {
 				continue // x is on the way there
+			}
+			if goal := e.goal(value, check); slices.Contains(e.visited, goal) {
+				continue // another check took this state to the same value
+			} else {
+				e.visited = append(e.visited, goal)
 			}
 			if !e.level.excursions {
 				e.complete = false
@@ -50,6 +56,16 @@ func (e *engine) expand(row []uint64, slot int32) {
 			}
 		}
 	}
+}
+
+// goal is what a state has to reach for a check that waits: its range, or, where
+// every move is by one unit, the end of the range that is met first.
+func (e *engine) goal(value int64, check *pending) [2]int64 {
+	if e.unit && check.lo <= check.hi {
+		end := min(max(value, check.lo), check.hi)
+		return [2]int64{end, end}
+	}
+	return [2]int64{check.lo, check.hi}
 }
 
 // among says whether a row of a set dominates this one.
@@ -155,6 +171,32 @@ func (e *engine) available(row []uint64, k int) uint32 {
 	return uint32(n)
 }
 
+// maskKinds notes which slots hold a definite move of each kind.
+func (e *engine) maskKinds() {
+	e.kindMask = e.kindMask[:0]
+	for k := range e.kinds {
+		at := len(e.kindMask)
+		for range e.words {
+			e.kindMask = append(e.kindMask, 0)
+		}
+		for _, s := range e.kinds[k].pending {
+			e.kindMask[at+int(s>>6)] |= 1 << (s & 63)
+		}
+	}
+}
+
+// left is available while a burst is expanded.
+func (e *engine) left(row []uint64, k int) uint32 {
+	kind, n := &e.kinds[k], 0
+	for w, mask := range e.kindMask[k*e.words : (k+1)*e.words] {
+		n += bits.OnesCount64(mask &^ row[header+w])
+	}
+	if kind.column > 0 {
+		n += len(kind.unknown) - int(row[header+e.words+kind.column-1])
+	}
+	return uint32(n)
+}
+
 // nextDue is when the move of a kind returns that a state makes next.
 func (e *engine) nextDue(row []uint64, k int) int64 {
 	for _, s := range e.kinds[k].pending {
@@ -176,212 +218,4 @@ func (e *engine) reach(row []uint64) (lo, hi int64) {
 		}
 	}
 	return max(lo, 0), hi
-}
-
-// solver finds the smallest sets of moves that bring the stock into a range.
-type solver struct {
-	avail, unit []uint32
-	order       []int32 // kinds there are moves of, by when the next one returns
-	due         []int64
-	counts      []uint32 // one vector of kinds a node
-	nodes       []node
-	table       []int32
-	stamps      []uint32
-	stamp       uint32
-	found       [][]uint32
-	seed        maphash.Seed
-	seeded      bool
-}
-
-// node is a set of moves on the way: its sum, and the set it came from.
-type node struct {
-	sum    int64
-	parent int32
-}
-
-// solve lists the vectors of moves, by kind, that bring a state into lo … hi
-// and of which no part does. No move of the barred kind is among them. The
-// result is good until the next call.
-//
-// A set without a part that sums to zero can be ordered so that each next move
-// goes towards the range, and no partial sum comes twice; so those orders are
-// the only ones looked at.
-func (e *engine) solve(row []uint64, lo, hi int64, barred int32) [][]uint32 {
-	s, value := &e.solver, int64(row[0])
-	s.found = s.found[:0]
-	if hi < 0 || lo > hi {
-		return nil
-	}
-	if e.unit {
-		return e.solveUnit(row, lo, hi, barred)
-	}
-	kinds := len(e.kinds)
-	s.avail, s.order, s.due = s.avail[:0], s.order[:0], s.due[:0]
-	for k := range kinds {
-		n := uint32(0)
-		if int32(k) != barred {
-			n = e.available(row, k)
-		}
-		s.avail = append(s.avail, n)
-		if n > 0 {
-			// What had to come first anyway comes first.
-			at := len(s.order)
-			s.order = append(s.order, int32(k))
-			s.due = append(s.due, e.nextDue(row, k))
-			for ; at > 0 && s.due[at-1] > s.due[at]; at-- {
-				s.due[at-1], s.due[at] = s.due[at], s.due[at-1]
-				s.order[at-1], s.order[at] = s.order[at], s.order[at-1]
-			}
-		}
-	}
-	s.reset(kinds)
-	bound := e.level.nodes
-	for at := 0; at < len(s.nodes); at++ {
-		sum := s.nodes[at].sum
-		if v := value + sum; v >= lo && v <= hi {
-			if s.minimal(at, kinds) {
-				s.found = append(s.found, s.vector(at, kinds))
-				if len(s.found) == e.level.solutions {
-					e.complete = e.complete && at == len(s.nodes)-1
-					break
-				}
-			}
-			continue
-		}
-		up := value+sum < lo
-		for _, k := range s.order {
-			delta := e.kinds[k].delta
-			if (delta > 0) != up || s.counts[at*kinds+int(k)] == s.avail[k] || s.repeats(int32(at), sum+delta) {
-				continue
-			}
-			s.extend(at, int(k), kinds, delta)
-		}
-		e.work++
-		if len(s.nodes) > bound || e.work > e.most {
-			e.complete = false
-			bound = math.MaxInt
-			// What is there already may still be a solution.
-			for at++; at < len(s.nodes); at++ {
-				if v := value + s.nodes[at].sum; v >= lo && v <= hi && s.minimal(at, kinds) {
-					s.found = append(s.found, s.vector(at, kinds))
-					if len(s.found) == e.level.solutions {
-						break
-					}
-				}
-			}
-		}
-	}
-	return s.found
-}
-
-// solveUnit is solve where every move is by one unit: there is one way.
-func (e *engine) solveUnit(row []uint64, lo, hi int64, barred int32) [][]uint32 {
-	s, value := &e.solver, int64(row[0])
-	need, delta := int64(0), int64(1)
-	switch {
-	case value < lo:
-		need = lo - value
-	case value > hi:
-		need, delta = value-hi, -1
-	}
-	for len(s.unit) < len(e.kinds) {
-		s.unit = append(s.unit, 0)
-	}
-	clear(s.unit)
-	if need > 0 {
-		k, ok := e.byMove[delta]
-		if !ok || k == barred || int64(e.available(row, int(k))) < need {
-			return nil
-		}
-		s.unit[k] = uint32(need)
-	}
-	s.found = append(s.found, s.unit[:len(e.kinds)])
-	return s.found
-}
-
-func (s *solver) vector(at, kinds int) []uint32 { return s.counts[at*kinds : (at+1)*kinds] }
-
-// reset starts with the empty set.
-func (s *solver) reset(kinds int) {
-	if !s.seeded {
-		s.seed, s.seeded = maphash.MakeSeed(), true
-	}
-	if len(s.table) == 0 {
-		s.table, s.stamps = make([]int32, 1024), make([]uint32, 1024)
-	}
-	s.stamp++
-	s.nodes = append(s.nodes[:0], node{0, none})
-	s.counts = s.counts[:0]
-	for range kinds {
-		s.counts = append(s.counts, 0)
-	}
-}
-
-// repeats says whether a sum came before on the way to a node.
-func (s *solver) repeats(at int32, sum int64) bool {
-	for ; at != none; at = s.nodes[at].parent {
-		if s.nodes[at].sum == sum {
-			return true
-		}
-	}
-	return false
-}
-
-// minimal says whether no part of the node's set was found before.
-func (s *solver) minimal(at, kinds int) bool {
-	v := s.vector(at, kinds)
-next:
-	for _, f := range s.found {
-		for k, n := range f {
-			if n > v[k] {
-				continue next
-			}
-		}
-		return false
-	}
-	return true
-}
-
-// extend adds a node with one more move, unless that set is there already.
-func (s *solver) extend(at, k, kinds int, delta int64) {
-	n := len(s.nodes)
-	s.counts = append(s.counts, s.counts[at*kinds:(at+1)*kinds]...)
-	s.counts[n*kinds+k]++
-	if 2*n >= len(s.table) {
-		s.table, s.stamps = make([]int32, 2*len(s.table)), make([]uint32, 2*len(s.table))
-		s.stamp = 1
-		for i := range n {
-			s.place(int32(i), kinds)
-		}
-	}
-	if s.place(int32(n), kinds) {
-		s.nodes = append(s.nodes, node{s.nodes[at].sum + delta, int32(at)})
-	} else {
-		s.counts = s.counts[:n*kinds]
-	}
-}
-
-// place puts a node into the table; false when its set is there already.
-func (s *solver) place(n int32, kinds int) bool {
-	v := s.vector(int(n), kinds)
-	raw := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
-	mask := uint64(len(s.table) - 1)
-	for h := maphash.Bytes(s.seed, raw) & mask; ; h = (h + 1) & mask {
-		if s.stamps[h] != s.stamp {
-			s.stamps[h], s.table[h] = s.stamp, n
-			return true
-		}
-		if string32(s.vector(int(s.table[h]), kinds), v) {
-			return false
-		}
-	}
-}
-
-func string32(a, b []uint32) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }

@@ -53,6 +53,9 @@ type engine struct {
 	row     []uint64
 	solver  solver
 
+	visited  [][2]int64 // what one state was taken to for waiting checks
+	kindMask []uint64   // slots of each kind, while a burst is expanded
+
 	now           int64 // when something returned last
 	costs, sorted []int64
 
@@ -201,6 +204,7 @@ func (e *engine) answer() bool {
 	e.work += int64(e.n)
 	if !all {
 		e.next = e.next[:0]
+		e.maskKinds()
 		for i := range e.n {
 			row := e.state(i)
 			if bit(row, slot) {
@@ -218,11 +222,12 @@ func (e *engine) answer() bool {
 	}
 	e.pop()
 	e.release(slot)
+	// Every state has the bit now, so without it none dominates another either.
 	for i := range e.n {
 		e.state(i)[header+w] &^= mask
 	}
-	if e.n > 1 {
-		e.prune()
+	if e.n > e.level.width {
+		e.cut()
 	}
 	return true
 }
@@ -289,18 +294,9 @@ func (e *engine) insert(set, row []uint64) []uint64 {
 	return append(set, row...)
 }
 
-// prune drops what became dominated, and the worst states above the width.
-func (e *engine) prune() {
+// cut drops the worst states above the width.
+func (e *engine) cut() {
 	stride := e.stride()
-	e.next = e.next[:0]
-	for i := range e.n {
-		e.next = e.insert(e.next, e.state(i))
-	}
-	e.front, e.next = e.next, e.front
-	e.n = len(e.front) / stride
-	if e.n <= e.level.width {
-		return
-	}
 	// What was linearized early is a commitment, the cheaper the sooner it had
 	// to come anyway; an unknown that was used is gone for good; a check that
 	// waits is a risk.

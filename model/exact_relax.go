@@ -61,11 +61,10 @@ func (b *beam) relaxed(budget int64) bool {
 // lastChecks is a time such that only so many checks of the buffer returned
 // between it and the operation that failed.
 func (b *beam) lastChecks(keep int) int64 {
-	at := b.pos - b.first
-	for i := min(at, len(b.buf)) - 1; i >= 0; i-- {
-		if b.buf[i].delta == 0 {
+	for pos := b.pos - 1; pos >= b.past.first; pos-- {
+		if it := b.past.at(pos); it.delta == 0 {
 			if keep--; keep < 0 {
-				return b.buf[i].ret
+				return it.ret
 			}
 		}
 	}
@@ -79,10 +78,10 @@ func (b *beam) refutes(start checkpoint, budget int64, replace func(item) []item
 	r.load(start)
 	r.level = b.levels()[len(b.levels())-1]
 	r.work, r.most = 0, budget
-	end := min(b.pos-b.first, len(b.buf))
 	defer func() { b.work += r.work }()
 	alive := true
-	for _, it := range b.buf[:end] {
+	for pos := b.past.first; pos < b.pos; pos++ {
+		it := b.past.at(pos)
 		for alive && r.due(it.call) {
 			alive = r.answer()
 		}
