@@ -87,6 +87,7 @@ type kit struct {
 	resubmit bool // requests may be submitted again
 	loses    int  // how many writes a store may lose, 0 for none
 	mutant   mutant
+	alike    *alike // nil where every history of a client is a state of its own
 
 	locals   []local
 	localIDs map[local]uint32

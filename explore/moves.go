@@ -11,9 +11,13 @@ import (
 // follow moves a client along its automaton.
 func (k *kit) follow(l local, e event) (local, *node) {
 	a := k.role(l)
-	n, err := a.step(a.node(l.node), e)
+	from := a.node(l.node)
+	n, err := a.step(from, e)
 	if err != nil {
 		fail(err)
+	}
+	if k.alike != nil {
+		k.alike.met(from, e)
 	}
 	l.node = n.id
 	return l, n

@@ -34,6 +34,9 @@ func slotToken(i int) string { return clientPrefix + string(rune('0'+i)) }
 // interchangeable; Run starts again without symmetry.
 var errForeignName = errors.New("a reply names another client")
 
+// errTooManyNames: more clients are named in the stores than there are tokens.
+var errTooManyNames = errors.New("too many clients are named in the stores")
+
 // moment is everything the servers hold at one time.
 type moment struct {
 	redis redisstore.State
@@ -213,7 +216,7 @@ func (w *world) ask(k execKey) (effect, error) {
 		next++
 	}
 	if w.symmetry && k.slot != observer && next > maxSlots {
-		return effect{}, fmt.Errorf("%w: more than %d clients are named in the stores", ErrScheme, maxSlots)
+		return effect{}, fmt.Errorf("%w: %w: more than %d", ErrScheme, errTooManyNames, maxSlots)
 	}
 	toStore, fromStore := strings.NewReplacer(), strings.NewReplacer()
 	if k.slot != observer && !w.named {

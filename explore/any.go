@@ -1,0 +1,325 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"stockproof/explore/counters"
+	"stockproof/faults"
+	"stockproof/model"
+)
+
+// AnyConfig is a search that covers every number of clients at once. Buyers
+// come in any number, of every program of the workload that only deducts;
+// clients that restock come as often as the workload has them, since each adds
+// to what the store has to hold. Config.Clients is not used.
+type AnyConfig struct {
+	Config
+	// Unbounded lets the faults happen any number of times; MaxFaults is then
+	// not used.
+	Unbounded bool
+	// MostStates bounds each search of the counter system; 0 means 400,000.
+	MostStates int
+	// MostClients bounds the searches that confirm a violation with a number of
+	// clients; 0 means 3.
+	MostClients int
+}
+
+// AnyProperties are the laws that can be decided for any number of clients:
+// those of safety that need no order of operations in time.
+func AnyProperties() []model.Property {
+	return []model.Property{model.Oversell, model.NegativeTransient, model.NegativePermanent, model.PhantomUnits, model.DoubleDeduct}
+}
+
+// AnyVerdict on one property. Holds is for every number of clients. Violated is
+// an ordinary execution with a number of clients.
+type AnyVerdict struct {
+	Verdict
+	// Clients is the smallest number that shows a violation, 0 unless violated.
+	Clients int
+	// Smallest says that every smaller number was covered and shows none.
+	Smallest bool
+}
+
+// AnyResult of a search with any number of clients.
+type AnyResult struct {
+	Verdicts map[model.Property]AnyVerdict
+	// Finite says that the search of the counter system came to its end; Why
+	// says what kept it from that.
+	Finite bool
+	Why    string
+	// Controls are the states of the finite part, States those with counts.
+	Controls, States, Moves uint64
+	Locals int
+	Cap                     uint8 // clients were counted up to it
+	Monotone                bool  // no move asked that nobody be in some local state
+	Bounded                 int   // the largest number of clients also covered one by one
+	Elapsed                 time.Duration
+}
+
+const (
+	anyStates  = 400_000
+	anyClients = 3
+	anyCaps    = 3 // the largest cap tried
+	testDepth  = 2 // events in a test that tells states of a client's code apart
+)
+
+// RunAny decides AnyProperties for every number of clients. Errors are those of
+// Run; what cannot be decided is an inconclusive verdict with its reason.
+func (l *Lab) RunAny(ctx context.Context, cfg AnyConfig) (*AnyResult, error) {
+	began := time.Now()
+	cfg.Clients = len(cfg.Workload.Clients)
+	if cfg.Unbounded {
+		cfg.MaxFaults = 1 // the kit has to place them
+	}
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	if cfg.MostStates == 0 {
+		cfg.MostStates = anyStates
+	}
+	if cfg.MostClients == 0 {
+		cfg.MostClients = anyClients
+	}
+	r := &AnyResult{Verdicts: map[model.Property]AnyVerdict{}}
+	open := slices.Clone(AnyProperties())
+	for tries := uint8(1); tries <= anyCaps && len(open) > 0; tries++ {
+		found, err := l.countClients(ctx, cfg, tries, r)
+		if err != nil {
+			return nil, fmt.Errorf("explore %s: %w", cfg.Entry.Scheme.Name(), err)
+		}
+		for _, p := range open {
+			if r.Finite && !found[p] {
+				r.Verdicts[p] = AnyVerdict{Verdict: Verdict{Status: Holds, Detail: "with any number of clients"}}
+			}
+		}
+		open = slices.DeleteFunc(open, func(p model.Property) bool { return r.Verdicts[p].Status != "" })
+		if tries == 1 {
+			if open, err = l.convict(ctx, cfg, open, r); err != nil {
+				return nil, err
+			}
+		}
+		if !r.Finite {
+			break
+		}
+	}
+	for _, p := range open {
+		why := r.Why
+		if r.Finite {
+			why = fmt.Sprintf("not excluded when clients are counted up to %d, and no execution with up to %d clients shows it", r.Cap, r.Bounded)
+		}
+		r.Verdicts[p] = AnyVerdict{Verdict: Verdict{Status: Inconclusive, Detail: why}}
+	}
+	r.Elapsed = time.Since(began)
+	return r, nil
+}
+
+// countClients searches the counter system once.
+func (l *Lab) countClients(ctx context.Context, cfg AnyConfig, most uint8, r *AnyResult) (found map[model.Property]bool, err error) {
+	defer rescue(&err)
+	r.Finite, r.Cap = false, most
+	if cfg.Entry.Stores.SQL {
+		r.Why = "a database knows its clients by session: they are not counted"
+		return nil, nil
+	}
+	kinds, dropped := placeable(cfg.Faults)
+	if dropped {
+		r.Why = "a request submitted twice ties two clients together: they are not counted"
+		return nil, nil
+	}
+	cfg.Faults = kinds
+	var s *anySystem
+	var st counters.Stats
+	for same, x := false, newAlike(testDepth); !same; x.again() {
+		var start counters.Start
+		if s, start, err = l.anySystem(cfg, 0, x); err != nil {
+			return nil, err
+		}
+		st, err = s.search(ctx, start, most, cfg.MostStates)
+		if why := notCounted(err); why != "" {
+			r.Why = why
+			return nil, nil
+		}
+		if err == nil {
+			same, err = x.confirm()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	r.States, r.Moves, r.Controls = st.States, st.Moves, uint64(len(s.controls))
+	r.Locals = len(s.locals)
+	r.Monotone, r.Finite, r.Why = !st.Absent, st.Why == "", st.Why
+	return s.found, nil
+}
+
+func (s *anySystem) search(ctx context.Context, start counters.Start, most uint8, states int) (st counters.Stats, err error) {
+	defer rescue(&err)
+	return counters.Search(ctx, s, start, most, counters.Limits{States: states}, s.look), nil
+}
+
+// notCounted says why a system cannot be searched by counting its clients; it
+// is empty for an error of another kind.
+func notCounted(err error) string {
+	switch {
+	case errors.Is(err, errForeignName):
+		return "a reply names another client: clients cannot be told apart only by their counts"
+	case errors.Is(err, errTooManyNames):
+		return fmt.Sprintf("the stores name more than %d clients at a time", maxSlots)
+	case errors.Is(err, errAnsweredInPassing):
+		return err.Error()
+	}
+	return ""
+}
+
+// anySystem makes the counter system and its first state. clients is a number
+// to be exact about, or 0 for any: then buyers are a supply that does not end.
+func (l *Lab) anySystem(cfg AnyConfig, clients int, x *alike) (*anySystem, counters.Start, error) {
+	var start counters.Start
+	w, err := l.world(cfg.Config, true)
+	if err != nil {
+		return nil, start, err
+	}
+	one := cfg.Config
+	if clients > 0 {
+		one.Clients = clients
+	}
+	programs, who, err := l.cast(one, true)
+	if err != nil {
+		return nil, start, err
+	}
+	s := &anySystem{kit: newKit(cfg.Config, w, programs), exact: clients > 0, unbounded: cfg.Unbounded,
+		ids: map[anyControl]uint32{}, settled: map[[2]uint32]gained{}, others: map[othersKey]uint32{},
+		found: map[model.Property]bool{}, rests: map[int32]restCounter{}}
+	s.alike = x
+	h, err := s.onSale()
+	if err != nil {
+		return nil, start, err
+	}
+	amount := map[uint32]int{}
+	for _, p := range who {
+		amount[s.newcomer(p)]++
+	}
+	units := cfg.Stock
+	for _, id := range sortedKeys(amount) {
+		n, back := amount[id], restockedBy(programs[s.locals[id].who].calls)
+		units += back * int64(n)
+		if back == 0 && !s.exact {
+			start.Supply = append(start.Supply, id)
+			continue
+		}
+		start.Marking = append(start.Marking, counters.Place{Local: id, Count: uint8(n)})
+	}
+	if units >= 200 {
+		return nil, start, fmt.Errorf("%w: %d units, the most with any number of clients is 199", ErrConfig, units)
+	}
+	// Sales beyond what there is are counted a little further, so that a few,
+	// as a few faults bring about, are still told from any number.
+	s.most = uint8(units) + 2 + uint8(cfg.MaxFaults)
+	start.Control = s.control(anyControl{h: h})
+	return s, start, nil
+}
+
+func sortedKeys(m map[uint32]int) []uint32 {
+	var keys []uint32
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// restockedBy is how many units a program puts back.
+func restockedBy(calls []faults.Call) (units int64) {
+	for _, c := range calls {
+		if c.Op == model.Restock {
+			units += c.Qty
+		}
+	}
+	return units
+}
+
+// convict looks for the smallest numbers of clients that show the properties,
+// one number after the other. It answers those it did not find.
+func (l *Lab) convict(ctx context.Context, cfg AnyConfig, open []model.Property, r *AnyResult) ([]model.Property, error) {
+	if len(open) == 0 {
+		return open, nil
+	}
+	complete := true
+	for n := 1; n <= cfg.MostClients && len(open) > 0; n++ {
+		best := map[model.Property]AnyVerdict{}
+		for _, clients := range companies(cfg.Workload.Clients, n) {
+			one := cfg.Config
+			one.Workload.Clients, one.Clients = clients, n
+			if cfg.Unbounded {
+				one.MaxFaults = min(n, 2)
+			}
+			res, err := l.Run(ctx, one)
+			if errors.Is(err, ErrConfig) { // more than a search has room for
+				complete = false
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			complete = complete && res.Exhaustive
+			for _, p := range open {
+				if v := res.Verdicts[p]; v.Status == Violated && (best[p].Witness == nil || len(v.Witness.Steps) < len(best[p].Witness.Steps)) {
+					best[p] = AnyVerdict{Verdict: v, Clients: n}
+				}
+			}
+		}
+		for p, v := range best {
+			v.Smallest = complete || n == 1
+			r.Verdicts[p] = v
+		}
+		open = slices.DeleteFunc(open, func(p model.Property) bool { return best[p].Witness != nil })
+		if complete {
+			r.Bounded = n
+		}
+	}
+	return open, nil
+}
+
+// companies are the ways to let n clients take part: buyers of any programs,
+// each as often as one likes, and clients that restock as often as there are.
+func companies(all [][]faults.Call, n int) [][][]faults.Call {
+	type kind struct {
+		calls []faults.Call
+		most  int
+	}
+	var kinds []kind
+	for _, calls := range all {
+		i := slices.IndexFunc(kinds, func(k kind) bool { return slices.Equal(k.calls, calls) })
+		if i < 0 {
+			kinds = append(kinds, kind{calls: calls})
+			i = len(kinds) - 1
+		}
+		if kinds[i].most++; restockedBy(calls) == 0 {
+			kinds[i].most = n
+		}
+	}
+	var out [][][]faults.Call
+	var choose func(i int, taken [][]faults.Call)
+	choose = func(i int, taken [][]faults.Call) {
+		if len(taken) == n {
+			out = append(out, slices.Clone(taken))
+			return
+		}
+		if i == len(kinds) {
+			return
+		}
+		for k := 0; k <= kinds[i].most && len(taken)+k <= n; k++ {
+			next := slices.Clone(taken)
+			for range k {
+				next = append(next, kinds[i].calls)
+			}
+			choose(i+1, next)
+		}
+	}
+	choose(0, nil)
+	return out
+}

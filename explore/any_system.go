@@ -1,0 +1,341 @@
+package explore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"stockproof/explore/counters"
+	"stockproof/faults"
+	"stockproof/model"
+)
+
+// anyControl is the finite part of a sale with any number of clients: the
+// stores, the faults used, and what of those who are gone still matters. Sums
+// are in units and stop at anySystem.most.
+type anyControl struct {
+	h         uint32 // versions of the stores
+	used      uint8  // faults, 0 when they are not counted
+	sold      uint8  // answered sold
+	restocked uint8  // answered ok
+	maybe     uint8  // restocks that stayed unknown
+	double    bool   // a request took more than its quantity and will not give back
+}
+
+// anySystem is a sale in which clients are counted, as package counters wants
+// it. A client that has finished, with nothing of it in flight, is gone.
+type anySystem struct {
+	*kit
+	exact     bool // those who have not come are counted too, and will come
+	unbounded bool // faults are not counted
+	most      uint8
+	restocks  uint8 // units the restocking clients put back
+
+	controls []anyControl
+	ids      map[anyControl]uint32
+	settled  map[[2]uint32]gained // by local before and after
+	others   map[othersKey]uint32
+
+	found  map[model.Property]bool
+	lowest int64 // counter met
+	rests  map[int32]restCounter
+}
+
+type othersKey struct {
+	local    uint32
+	shift    int32
+	messages int32
+	advance  int64
+}
+
+// gained is what a client's change adds to the sums, and the client without
+// what is counted by now; local 0 is one that is gone.
+type gained struct {
+	local                  uint32
+	sold, restocked, maybe uint8
+	double                 bool
+}
+
+type restCounter struct{ counter }
+
+// errAnsweredInPassing: an operation is answered sold by what another client
+// did, and the number of those it happens to at once is not known.
+var errAnsweredInPassing = errors.New("operations are answered by what other clients do")
+
+// control numbers a control state.
+func (s *anySystem) control(c anyControl) uint32 {
+	c.sold, c.restocked, c.maybe = min(c.sold, s.most), min(c.restocked, s.most), min(c.maybe, s.most)
+	if id, ok := s.ids[c]; ok {
+		return id
+	}
+	id := uint32(len(s.controls))
+	s.controls = append(s.controls, c)
+	s.ids[c] = id
+	return id
+}
+
+// settle takes from a client that changed what is counted by now.
+func (s *anySystem) settle(before, after uint32) gained {
+	key := [2]uint32{before, after}
+	if g, ok := s.settled[key]; ok {
+		return g
+	}
+	var g gained
+	was, l := s.locals[before], s.locals[after]
+	calls := s.programs[l.who].calls
+	for op := was.op; op < l.op; op++ {
+		q := uint8(min(calls[op].Qty, int64(s.most)))
+		switch outcome := outcomes[l.past[op].outcome-1]; {
+		case calls[op].Op == model.Deduct && outcome == model.Sold:
+			g.sold += q
+		case calls[op].Op == model.Restock && outcome == model.OK:
+			g.restocked += q
+		case calls[op].Op == model.Restock && outcome == model.Unknown:
+			g.maybe += q
+		}
+	}
+	if l.status == crashed && was.status != crashed && l.begun && calls[l.op].Op == model.Restock {
+		g.maybe += uint8(min(calls[l.op].Qty, int64(s.most)))
+	}
+	travels := func(op uint8) bool {
+		return slices.ContainsFunc(l.late[:], func(d late) bool { return d.cmd != 0 && d.op == op })
+	}
+	for op := range calls {
+		o := uint8(op)
+		took := &l.past[op].taken
+		over := o < l.op
+		if o == l.op && l.status == crashed {
+			took, over = &l.taken, true
+		}
+		if over && !travels(o) {
+			g.double = g.double || calls[op].Op == model.Deduct && int64(*took) > calls[op].Qty
+			*took = 0
+		}
+		l.past[op] = ended{taken: l.past[op].taken}
+	}
+	l.call, l.place = 0, 0
+	for i := range l.late {
+		l.late[i].place = 0
+	}
+	l = sortLate(l)
+	if int(l.op) < len(calls) && l.status != crashed {
+		n, err := s.alike.state(s.role(l), s.role(l).node(l.node))
+		if err != nil {
+			fail(err)
+		}
+		l.node = n.id
+	}
+	g.local = s.local(l)
+	if s.briefs[g.local].settled {
+		g.local = 0
+	}
+	s.settled[key] = g
+	return g
+}
+
+// passing is a client after what another one, or time, did to it.
+func (s *anySystem) passing(key othersKey) uint32 {
+	if to, ok := s.others[key]; ok {
+		return to
+	}
+	to := s.shifted(key.local, key.shift)
+	if key.advance > 0 {
+		to = s.aged(to, key.advance, 0).l
+	}
+	if key.messages != 0 {
+		to = s.told(to, key.messages, 0).l
+	}
+	g := s.settle(key.local, to)
+	if g.sold+g.restocked+g.maybe > 0 {
+		fail(errAnsweredInPassing)
+	}
+	// A double deduction of somebody who is answered in passing was one before.
+	if g.double {
+		fail(errAnsweredInPassing)
+	}
+	s.others[key] = g.local
+	return g.local
+}
+
+// move is a move of an actor that becomes the local to; shift and messages
+// reach everybody else.
+func (s *anySystem) move(c anyControl, actor, to, h uint32, cost uint8, shift, messages int32) counters.Move {
+	m := counters.Move{Actor: actor}
+	if messages != 0 {
+		to = s.told(to, messages, 0).l
+	}
+	c.h = h
+	again := int32(0)
+	if cost > 0 && !s.unbounded {
+		c.used += cost
+		if s.loses > 0 && int(c.used) >= s.cfg.MaxFaults {
+			c.h, again = s.untracked(c.h)
+		}
+	}
+	if actor != 0 {
+		g := s.settle(actor, s.shifted(to, again))
+		m.Become = g.local
+		c.sold += g.sold
+		c.restocked += g.restocked
+		c.maybe += g.maybe
+		c.double = c.double || g.double
+	}
+	if shift != 0 || messages != 0 || again != 0 {
+		m.Others = func(l uint32) uint32 {
+			if l = s.passing(othersKey{local: l, shift: shift, messages: messages}); again != 0 && l != 0 {
+				l = s.passing(othersKey{local: l, shift: again})
+			}
+			return l
+		}
+	}
+	m.Control = s.control(c)
+	return m
+}
+
+// coming says that a client has not begun anything.
+func (s *anySystem) coming(l uint32) bool {
+	return s.briefs[l].status == live && s.locals[l].op == 0 && !s.locals[l].begun
+}
+
+// Moves lists what can happen; it is searcher.successors for clients that are
+// counted. Where that asks whether all clients are done, those who have not
+// come may be clients that never do, unless they are counted.
+func (s *anySystem) Moves(control uint32, present []uint32) (out []counters.Move) {
+	c := s.controls[control]
+	left := s.cfg.MaxFaults - int(c.used)
+	ready, open, flying := false, false, false
+	var deadline int64
+	for _, l := range present {
+		b := &s.briefs[l]
+		ready = ready || b.ready
+		open = open || !b.finished && (s.exact || !s.coming(l))
+		flying = flying || b.late > 0
+		if b.deadline > 0 && (deadline == 0 || b.deadline < deadline) {
+			deadline = b.deadline
+		}
+	}
+	canJump := false
+	if !ready || s.mutant == jumpTooEarly {
+		if d := s.verInfos[c.h].expiry; d > 0 && (deadline == 0 || d < deadline) {
+			deadline = d
+		}
+		canJump = deadline > 0 && (open || flying || !s.exact)
+	}
+	for _, l := range present {
+		b := &s.briefs[l]
+		if b.moves {
+			for _, v := range s.step(c.h, l, 0) {
+				if int(v.cost) <= left {
+					out = append(out, s.move(c, l, v.l, v.h, v.cost, v.shift, v.messages))
+				}
+			}
+		}
+		for i := range int(b.late) {
+			v := s.arrive(c.h, l, 0, int32(i))
+			out = append(out, s.move(c, l, v.l, v.h, 0, v.shift, v.messages))
+			if !open {
+				h, to := s.vanish(c.h, l, i)
+				m := s.move(c, l, to, h, 0, 0, 0)
+				m.Absent = true
+				out = append(out, m)
+			}
+		}
+		if b.status == rested || (b.status == paused && !ready && !canJump) {
+			m := s.move(c, l, s.resumed(l, 0).l, c.h, 0, 0, 0)
+			m.Absent = b.status == paused
+			out = append(out, m)
+		}
+	}
+	if canJump {
+		a := s.agedVersions(c.h, deadline)
+		m := s.move(c, 0, 0, a.h, 0, 0, 0)
+		m.Absent = true
+		m.Others = func(l uint32) uint32 {
+			return s.passing(othersKey{local: l, shift: a.shift, advance: deadline})
+		}
+		out = append(out, m)
+	}
+	if left <= 0 {
+		return out
+	}
+	if s.loses > 0 {
+		for j := 1; j < int(s.vers[c.h].n); j++ {
+			h, sh := s.hit(c.h, j)
+			out = append(out, s.move(c, 0, 0, h, 1, sh, 0))
+		}
+	}
+	if s.flushes && s.verInfos[c.h].scripts && (open || !s.exact) {
+		h, sh := s.hit(c.h, 0)
+		out = append(out, s.move(c, 0, 0, h, 1, sh, 0))
+	}
+	return out
+}
+
+// resting says that nothing is in flight and nobody who came will do anything.
+func (s *anySystem) resting(marking []counters.Place) bool {
+	for _, p := range marking {
+		if s.exact || !s.coming(p.Local) {
+			return false
+		}
+	}
+	return true
+}
+
+// rested is the counter when every lease is over.
+func (s *anySystem) rested(at int32) counter {
+	r, ok := s.rests[at]
+	if !ok {
+		r = restCounter{s.counter(s.world.atRest(at))}
+		s.rests[at] = r
+	}
+	return r.counter
+}
+
+// bottomless is how far below zero the counter is followed, beyond the units on
+// sale: a store that gets there is not taken to be finite.
+const bottomless = 12
+
+// look judges one state. It answers an error when the store turns out not to be
+// finite.
+func (s *anySystem) look(control uint32, marking []counters.Place) error {
+	c := s.controls[control]
+	at := s.vers[c.h].at[0]
+	now := s.verInfos[c.h].counter
+	if now.known && now.value < 0 {
+		s.found[model.NegativeTransient] = true
+		if s.lowest = min(s.lowest, now.value); s.lowest < -bottomless {
+			return fmt.Errorf("the store is not finite as far as can be seen: the counter was met at %d and sinks with the number of clients", s.lowest)
+		}
+	}
+	if !s.resting(marking) {
+		return nil
+	}
+	promised := s.cfg.Stock + int64(c.restocked) + int64(c.maybe)
+	rest := s.rested(at)
+	if int64(c.sold) > promised {
+		s.found[model.Oversell] = true
+	}
+	if rest.known && rest.value < 0 {
+		s.found[model.NegativePermanent] = true
+	}
+	// A sum that has stopped may stand for any larger one.
+	if rest.known && (rest.value+int64(c.sold) > promised || c.sold == s.most) {
+		s.found[model.PhantomUnits] = true
+	}
+	if c.double {
+		s.found[model.DoubleDeduct] = true
+	}
+	return nil
+}
+
+// placeable drops the kinds that tie two clients together.
+func placeable(kinds []faults.Kind) (kept []faults.Kind, dropped bool) {
+	for _, k := range kinds {
+		if k == faults.DuplicateRequest {
+			dropped = true
+			continue
+		}
+		kept = append(kept, k)
+	}
+	return kept, dropped
+}
