@@ -41,7 +41,7 @@ type roughKey struct {
 
 // merger is a node that another stands for.
 type merger struct {
-	a          *automaton
+	a           *automaton
 	node, stand *node
 }
 

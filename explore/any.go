@@ -21,7 +21,7 @@ type AnyConfig struct {
 	// Unbounded lets the faults happen any number of times; MaxFaults is then
 	// not used.
 	Unbounded bool
-	// MostStates bounds each search of the counter system; 0 means 400,000.
+	// MostStates bounds each search of the counter system; 0 means 250,000.
 	MostStates int
 	// MostClients bounds the searches that confirm a violation with a number of
 	// clients; 0 means 3.
@@ -52,19 +52,24 @@ type AnyResult struct {
 	Finite bool
 	Why    string
 	// Controls are the states of the finite part, States those with counts.
-	Controls, States, Moves uint64
-	Locals int
-	Cap                     uint8 // clients were counted up to it
-	Monotone                bool  // no move asked that nobody be in some local state
-	Bounded                 int   // the largest number of clients also covered one by one
-	Elapsed                 time.Duration
+	Controls, States, Moves               uint64
+	Locals                                int
+	Cap                                   uint8 // clients were counted up to it
+	PlacementsEnumerated, PlacementsFired int   // see Result
+	Monotone                              bool  // no move asked that nobody be in some local state
+	Bounded                               int   // the largest number of clients also covered one by one
+	Elapsed                               time.Duration
+
+	sinks bool // it ended because the counter went on sinking
 }
 
 const (
-	anyStates  = 400_000
+	anyStates  = 250_000
 	anyClients = 3
 	anyCaps    = 3 // the largest cap tried
-	testDepth  = 2 // events in a test that tells states of a client's code apart
+	// A violation shows in a small search; what is larger is left.
+	convictBytes = 96 << 20
+	testDepth    = 2 // events in a test that tells states of a client's code apart
 )
 
 // RunAny decides AnyProperties for every number of clients. Errors are those of
@@ -86,8 +91,8 @@ func (l *Lab) RunAny(ctx context.Context, cfg AnyConfig) (*AnyResult, error) {
 	}
 	r := &AnyResult{Verdicts: map[model.Property]AnyVerdict{}}
 	open := slices.Clone(AnyProperties())
-	for tries := uint8(1); tries <= anyCaps && len(open) > 0; tries++ {
-		found, err := l.countClients(ctx, cfg, tries, r)
+	for most := uint8(0); most <= anyCaps && len(open) > 0; most++ {
+		found, err := l.countClients(ctx, cfg, most, r)
 		if err != nil {
 			return nil, fmt.Errorf("explore %s: %w", cfg.Entry.Scheme.Name(), err)
 		}
@@ -97,13 +102,13 @@ func (l *Lab) RunAny(ctx context.Context, cfg AnyConfig) (*AnyResult, error) {
 			}
 		}
 		open = slices.DeleteFunc(open, func(p model.Property) bool { return r.Verdicts[p].Status != "" })
-		if tries == 1 {
+		if most == 0 {
 			if open, err = l.convict(ctx, cfg, open, r); err != nil {
 				return nil, err
 			}
 		}
-		if !r.Finite {
-			break
+		if !r.Finite && !r.sinks && most > 0 {
+			break // counting further takes more states still
 		}
 	}
 	for _, p := range open {
@@ -125,12 +130,7 @@ func (l *Lab) countClients(ctx context.Context, cfg AnyConfig, most uint8, r *An
 		r.Why = "a database knows its clients by session: they are not counted"
 		return nil, nil
 	}
-	kinds, dropped := placeable(cfg.Faults)
-	if dropped {
-		r.Why = "a request submitted twice ties two clients together: they are not counted"
-		return nil, nil
-	}
-	cfg.Faults = kinds
+	twice := slices.Contains(cfg.Faults, faults.DuplicateRequest)
 	var s *anySystem
 	var st counters.Stats
 	for same, x := false, newAlike(testDepth); !same; x.again() {
@@ -153,6 +153,17 @@ func (l *Lab) countClients(ctx context.Context, cfg AnyConfig, most uint8, r *An
 	r.States, r.Moves, r.Controls = st.States, st.Moves, uint64(len(s.controls))
 	r.Locals = len(s.locals)
 	r.Monotone, r.Finite, r.Why = !st.Absent, st.Why == "", st.Why
+	r.sinks = errors.Is(st.Err, errBottomless)
+	r.PlacementsEnumerated, r.PlacementsFired = s.countPlaces()
+	if twice {
+		if s.namesRequests() {
+			r.Finite, r.Why = false, "a request submitted twice ties two clients together where commands name it: they are not counted"
+		}
+		// Which two clients submitted the same request is not known.
+		s.found[model.DoubleDeduct] = true
+		r.PlacementsEnumerated++ // every request
+		r.PlacementsFired++
+	}
 	return s.found, nil
 }
 
@@ -195,6 +206,17 @@ func (l *Lab) anySystem(cfg AnyConfig, clients int, x *alike) (*anySystem, count
 		ids: map[anyControl]uint32{}, settled: map[[2]uint32]gained{}, others: map[othersKey]uint32{},
 		found: map[model.Property]bool{}, rests: map[int32]restCounter{}}
 	s.alike = x
+	if slices.Contains(cfg.Faults, faults.DuplicateRequest) {
+		again, err := l.resubmitters(one, programs)
+		if err != nil {
+			return nil, start, err
+		}
+		for _, p := range again {
+			who = append(who, uint8(len(s.programs)))
+			s.programs = append(s.programs, p)
+		}
+	}
+	s.place(placement{}) // number 0 is none
 	h, err := s.onSale()
 	if err != nil {
 		return nil, start, err
@@ -203,6 +225,7 @@ func (l *Lab) anySystem(cfg AnyConfig, clients int, x *alike) (*anySystem, count
 	for _, p := range who {
 		amount[s.newcomer(p)]++
 	}
+	programs = s.programs
 	units := cfg.Stock
 	for _, id := range sortedKeys(amount) {
 		n, back := amount[id], restockedBy(programs[s.locals[id].who].calls)
@@ -219,8 +242,26 @@ func (l *Lab) anySystem(cfg AnyConfig, clients int, x *alike) (*anySystem, count
 	// Sales beyond what there is are counted a little further, so that a few,
 	// as a few faults bring about, are still told from any number.
 	s.most = uint8(units) + 2 + uint8(cfg.MaxFaults)
+	start.Exact = s.few
 	start.Control = s.control(anyControl{h: h})
 	return s, start, nil
+}
+
+// resubmitters are clients that each submit one request a second time. Where no
+// command names a request, they are further clients and nothing ties them to
+// the first.
+func (l *Lab) resubmitters(cfg Config, programs []program) ([]program, error) {
+	var again []program
+	for _, p := range programs {
+		for op, call := range p.calls {
+			a, err := l.automaton(cfg.Entry, role{action(call.Op), call.Qty, self, foreignRequest, 0}, cfg.Times, cfg.maxRetries())
+			if err != nil {
+				return nil, err
+			}
+			again = append(again, program{calls: []faults.Call{call}, roles: []*automaton{a}, requests: []string{p.requests[op]}, client: self})
+		}
+	}
+	return again, nil
 }
 
 func sortedKeys(m map[uint32]int) []uint32 {
@@ -254,6 +295,10 @@ func (l *Lab) convict(ctx context.Context, cfg AnyConfig, open []model.Property,
 		for _, clients := range companies(cfg.Workload.Clients, n) {
 			one := cfg.Config
 			one.Workload.Clients, one.Clients = clients, n
+			one.MemoryLimit = min(one.MemoryLimit, convictBytes)
+			if len(open) == 1 {
+				one.Until = open[0]
+			}
 			if cfg.Unbounded {
 				one.MaxFaults = min(n, 2)
 			}
@@ -265,7 +310,7 @@ func (l *Lab) convict(ctx context.Context, cfg AnyConfig, open []model.Property,
 			if err != nil {
 				return nil, err
 			}
-			complete = complete && res.Exhaustive
+			complete = complete && (res.Exhaustive || res.Verdicts[one.Until].Status == Violated)
 			for _, p := range open {
 				if v := res.Verdicts[p]; v.Status == Violated && (best[p].Witness == nil || len(v.Witness.Steps) < len(best[p].Witness.Steps)) {
 					best[p] = AnyVerdict{Verdict: v, Clients: n}

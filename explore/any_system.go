@@ -62,6 +62,10 @@ type restCounter struct{ counter }
 // did, and the number of those it happens to at once is not known.
 var errAnsweredInPassing = errors.New("operations are answered by what other clients do")
 
+// errBottomless: the counter sinks with the number of clients, so that the
+// store is not finite as far as can be seen.
+var errBottomless = errors.New("the store is not finite as far as can be seen, its counter sinks with the number of clients")
+
 // control numbers a control state.
 func (s *anySystem) control(c anyControl) uint32 {
 	c.sold, c.restocked, c.maybe = min(c.sold, s.most), min(c.restocked, s.most), min(c.maybe, s.most)
@@ -100,6 +104,9 @@ func (s *anySystem) settle(before, after uint32) gained {
 	travels := func(op uint8) bool {
 		return slices.ContainsFunc(l.late[:], func(d late) bool { return d.cmd != 0 && d.op == op })
 	}
+	if was.slots[0] >= 0 && l.slots[0] < 0 && !s.unbounded && l.place == 0 {
+		l.place = s.place(placement{who: l.who, n: -1}) // the stores have forgotten it
+	}
 	for op := range calls {
 		o := uint8(op)
 		took := &l.past[op].taken
@@ -113,11 +120,7 @@ func (s *anySystem) settle(before, after uint32) gained {
 		}
 		l.past[op] = ended{taken: l.past[op].taken}
 	}
-	l.call, l.place = 0, 0
-	for i := range l.late {
-		l.late[i].place = 0
-	}
-	l = sortLate(l)
+	l.call = 0
 	if int(l.op) < len(calls) && l.status != crashed {
 		n, err := s.alike.state(s.role(l), s.role(l).node(l.node))
 		if err != nil {
@@ -131,6 +134,24 @@ func (s *anySystem) settle(before, after uint32) gained {
 	}
 	s.settled[key] = g
 	return g
+}
+
+// marked is a client that a fault has hit. What hits a few has to be told from
+// what befalls any number, or the few would be taken for many.
+func (s *anySystem) marked(id uint32, place int16) uint32 {
+	l := s.locals[id]
+	if s.unbounded || l.status == crashed || int(l.op) == len(s.programs[l.who].calls) {
+		return id
+	}
+	l.place = place
+	return s.local(l)
+}
+
+// few says that only a few clients can be in a local state: they are counted
+// one by one.
+func (s *anySystem) few(local uint32) bool {
+	l := &s.locals[local]
+	return l.slots[0] >= 0 || restockedBy(s.programs[l.who].calls) > 0 || l.place > 0 && !s.unbounded
 }
 
 // passing is a client after what another one, or time, did to it.
@@ -159,8 +180,11 @@ func (s *anySystem) passing(key othersKey) uint32 {
 
 // move is a move of an actor that becomes the local to; shift and messages
 // reach everybody else.
-func (s *anySystem) move(c anyControl, actor, to, h uint32, cost uint8, shift, messages int32) counters.Move {
+func (s *anySystem) move(c anyControl, actor, to, h uint32, cost uint8, shift, messages int32, place int16) counters.Move {
 	m := counters.Move{Actor: actor}
+	if actor != 0 && cost > 0 {
+		to = s.marked(to, place)
+	}
 	if messages != 0 {
 		to = s.told(to, messages, 0).l
 	}
@@ -225,30 +249,37 @@ func (s *anySystem) Moves(control uint32, present []uint32) (out []counters.Move
 		b := &s.briefs[l]
 		if b.moves {
 			for _, v := range s.step(c.h, l, 0) {
-				if int(v.cost) <= left {
-					out = append(out, s.move(c, l, v.l, v.h, v.cost, v.shift, v.messages))
+				if int(v.cost) > left {
+					continue
 				}
+				if v.cost > 0 {
+					s.placed[v.place] = true
+					s.fired[v.place] = s.fired[v.place] || v.kind != pauseKind && v.kind != delayKind
+				}
+				out = append(out, s.move(c, l, v.l, v.h, v.cost, v.shift, v.messages, v.place))
 			}
 		}
 		for i := range int(b.late) {
 			v := s.arrive(c.h, l, 0, int32(i))
-			out = append(out, s.move(c, l, v.l, v.h, 0, v.shift, v.messages))
+			s.fired[v.place] = true
+			out = append(out, s.move(c, l, v.l, v.h, 0, v.shift, v.messages, 0))
 			if !open {
 				h, to := s.vanish(c.h, l, i)
-				m := s.move(c, l, to, h, 0, 0, 0)
+				m := s.move(c, l, to, h, 0, 0, 0, 0)
 				m.Absent = true
 				out = append(out, m)
 			}
 		}
 		if b.status == rested || (b.status == paused && !ready && !canJump) {
-			m := s.move(c, l, s.resumed(l, 0).l, c.h, 0, 0, 0)
+			s.fired[s.locals[l].place] = true
+			m := s.move(c, l, s.marked(s.resumed(l, 0).l, s.locals[l].place), c.h, 0, 0, 0, 0)
 			m.Absent = b.status == paused
 			out = append(out, m)
 		}
 	}
 	if canJump {
 		a := s.agedVersions(c.h, deadline)
-		m := s.move(c, 0, 0, a.h, 0, 0, 0)
+		m := s.move(c, 0, 0, a.h, 0, 0, 0, 0)
 		m.Absent = true
 		m.Others = func(l uint32) uint32 {
 			return s.passing(othersKey{local: l, shift: a.shift, advance: deadline})
@@ -261,14 +292,22 @@ func (s *anySystem) Moves(control uint32, present []uint32) (out []counters.Move
 	if s.loses > 0 {
 		for j := 1; j < int(s.vers[c.h].n); j++ {
 			h, sh := s.hit(c.h, j)
-			out = append(out, s.move(c, 0, 0, h, 1, sh, 0))
+			s.struck(placement{kind: faults.StoreLoses, n: j})
+			out = append(out, s.move(c, 0, 0, h, 1, sh, 0, 0))
 		}
 	}
 	if s.flushes && s.verInfos[c.h].scripts && (open || !s.exact) {
 		h, sh := s.hit(c.h, 0)
-		out = append(out, s.move(c, 0, 0, h, 1, sh, 0))
+		s.struck(placement{kind: faults.ScriptFlush})
+		out = append(out, s.move(c, 0, 0, h, 1, sh, 0, 0))
 	}
 	return out
+}
+
+// struck notes a fault of the store.
+func (s *anySystem) struck(p placement) {
+	i := s.place(p)
+	s.placed[i], s.fired[i] = true, true
 }
 
 // resting says that nothing is in flight and nobody who came will do anything.
@@ -304,7 +343,7 @@ func (s *anySystem) look(control uint32, marking []counters.Place) error {
 	if now.known && now.value < 0 {
 		s.found[model.NegativeTransient] = true
 		if s.lowest = min(s.lowest, now.value); s.lowest < -bottomless {
-			return fmt.Errorf("the store is not finite as far as can be seen: the counter was met at %d and sinks with the number of clients", s.lowest)
+			return fmt.Errorf("%w: it was met at %d", errBottomless, s.lowest)
 		}
 	}
 	if !s.resting(marking) {
@@ -328,14 +367,14 @@ func (s *anySystem) look(control uint32, marking []counters.Place) error {
 	return nil
 }
 
-// placeable drops the kinds that tie two clients together.
-func placeable(kinds []faults.Kind) (kept []faults.Kind, dropped bool) {
-	for _, k := range kinds {
-		if k == faults.DuplicateRequest {
-			dropped = true
-			continue
+// namesRequests says whether a command of the scheme names the request it belongs to.
+func (s *anySystem) namesRequests() bool {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	for _, m := range s.world.mentions {
+		if m.request || m.foreign {
+			return true
 		}
-		kept = append(kept, k)
 	}
-	return kept, dropped
+	return false
 }

@@ -25,7 +25,7 @@ const MaxCap = Many - 1
 // of places in the order of their locals, without empty ones.
 type Place struct {
 	Local uint32 // never 0
-	Count uint8  // 1 … cap, or Many
+	Count uint8  // 1 … cap, or Many, which is more than that
 }
 
 // Move is one thing that can happen.
@@ -55,6 +55,10 @@ type Start struct {
 	// Supply are places that are never emptied: as many clients as one likes
 	// leave them. They are part of every marking, and not written in it.
 	Supply []uint32
+	// Exact says of a local state that its clients are counted one by one,
+	// whatever the cap: only few can be in it, as when the control part knows
+	// them by name. nil for none.
+	Exact func(local uint32) bool
 }
 
 // Limits of a search. Running into one leaves it incomplete.
@@ -66,6 +70,7 @@ type Limits struct {
 type Stats struct {
 	States, Moves uint64
 	Absent        bool   // some move asked for absence
+	Err           error  // what visit answered
 	Why           string // not empty: incomplete
 }
 
@@ -74,6 +79,7 @@ type search struct {
 	sys    System
 	cap    uint8
 	supply []uint32
+	exact  func(uint32) bool
 	seen   map[string]struct{}
 	queue  []string // states not yet looked at, oldest first
 	key    []byte
@@ -84,14 +90,14 @@ type search struct {
 const checkEvery = 1 << 10
 
 // Search visits every state that any number of clients can reach, counting up
-// to cap, at least 1. visit may stop it by an error, which Search answers as
+// to cap; with cap 0 only whether there are any. visit may stop it by an error, which Search answers as
 // the reason why it is incomplete.
 //
 // Every run of the system with some number of clients is matched, state by
 // state, by one that Search visits: the same control, and counts that are equal
 // up to cap and Many above.
 func Search(ctx context.Context, sys System, start Start, cap uint8, limits Limits, visit func(control uint32, marking []Place) error) Stats {
-	s := &search{sys: sys, cap: cap, supply: start.Supply, seen: map[string]struct{}{}}
+	s := &search{sys: sys, cap: cap, supply: start.Supply, exact: start.Exact, seen: map[string]struct{}{}}
 	var st Stats
 	s.add(start.Control, slices.Clone(start.Marking))
 	var present []uint32
@@ -111,7 +117,7 @@ func Search(ctx context.Context, sys System, start Start, cap uint8, limits Limi
 		control, marking = decode(at, marking[:0])
 		st.States++
 		if err := visit(control, marking); err != nil {
-			st.Why = err.Error()
+			st.Err, st.Why = err, err.Error()
 			break
 		}
 		present = append(present[:0], s.supply...)
@@ -176,7 +182,7 @@ func (s *search) add(control uint32, places []Place) {
 		for ; i < len(places) && places[i].Local == p.Local; i++ {
 			n += int(places[i].Count)
 		}
-		if n > int(s.cap) {
+		if n > MaxCap || n > int(s.cap) && (s.exact == nil || !s.exact(p.Local)) {
 			n = Many
 		}
 		if slices.Contains(s.supply, p.Local) {
