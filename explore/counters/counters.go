@@ -59,7 +59,19 @@ type Start struct {
 	// whatever the cap: only few can be in it, as when the control part knows
 	// them by name. nil for none.
 	Exact func(local uint32) bool
+
+	mutant mutant
 }
+
+// mutant breaks a search on purpose, to show that the tests notice.
+type mutant uint8
+
+const (
+	sound           mutant = iota
+	manyStayMany           // of many clients one never is the last
+	othersForgotten        // a move changes its actor only
+	tooManyExact           // two clients of an exact place count as many
+)
 
 // Limits of a search. Running into one leaves it incomplete.
 type Limits struct {
@@ -80,6 +92,7 @@ type search struct {
 	cap    uint8
 	supply []uint32
 	exact  func(uint32) bool
+	mutant mutant
 	seen   map[string]struct{}
 	queue  []string // states not yet looked at, oldest first
 	key    []byte
@@ -97,7 +110,7 @@ const checkEvery = 1 << 10
 // state, by one that Search visits: the same control, and counts that are equal
 // up to cap and Many above.
 func Search(ctx context.Context, sys System, start Start, cap uint8, limits Limits, visit func(control uint32, marking []Place) error) Stats {
-	s := &search{sys: sys, cap: cap, supply: start.Supply, exact: start.Exact, seen: map[string]struct{}{}}
+	s := &search{sys: sys, cap: cap, supply: start.Supply, exact: start.Exact, mutant: start.mutant, seen: map[string]struct{}{}}
 	var st Stats
 	s.add(start.Control, slices.Clone(start.Marking))
 	var present []uint32
@@ -146,7 +159,9 @@ func (s *search) apply(from []Place, m Move) {
 	}
 	if from[i].Count == Many {
 		s.land(from, m, i, Many)
-		s.land(from, m, i, s.cap)
+		if s.mutant != manyStayMany {
+			s.land(from, m, i, s.cap)
+		}
 		return
 	}
 	s.land(from, m, i, from[i].Count-1)
@@ -159,7 +174,7 @@ func (s *search) land(from []Place, m Move, i int, left uint8) {
 		if k == i {
 			p.Count = left
 		}
-		if m.Others != nil {
+		if m.Others != nil && s.mutant != othersForgotten {
 			p.Local = m.Others(p.Local)
 		}
 		if p.Count > 0 && p.Local != 0 {
@@ -182,7 +197,7 @@ func (s *search) add(control uint32, places []Place) {
 		for ; i < len(places) && places[i].Local == p.Local; i++ {
 			n += int(places[i].Count)
 		}
-		if n > MaxCap || n > int(s.cap) && (s.exact == nil || !s.exact(p.Local)) {
+		if n > MaxCap || n > int(s.cap) && (s.exact == nil || !s.exact(p.Local) || s.mutant == tooManyExact) {
 			n = Many
 		}
 		if slices.Contains(s.supply, p.Local) {
