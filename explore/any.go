@@ -60,7 +60,7 @@ type AnyResult struct {
 	Bounded                               int   // the largest number of clients also covered one by one
 	Elapsed                               time.Duration
 
-	sinks bool // it ended because the counter went on sinking
+	endless bool // it ended because the counter went on and on
 }
 
 const (
@@ -107,7 +107,7 @@ func (l *Lab) RunAny(ctx context.Context, cfg AnyConfig) (*AnyResult, error) {
 				return nil, err
 			}
 		}
-		if !r.Finite && !r.sinks && most > 0 {
+		if !r.Finite && !r.endless && most > 0 {
 			break // counting further takes more states still
 		}
 	}
@@ -153,7 +153,7 @@ func (l *Lab) countClients(ctx context.Context, cfg AnyConfig, most uint8, r *An
 	r.States, r.Moves, r.Controls = st.States, st.Moves, uint64(len(s.controls))
 	r.Locals = len(s.locals)
 	r.Monotone, r.Finite, r.Why = !st.Absent, st.Why == "", st.Why
-	r.sinks = errors.Is(st.Err, errBottomless)
+	r.endless = errors.Is(st.Err, errEndless)
 	r.PlacementsEnumerated, r.PlacementsFired = s.countPlaces()
 	if twice {
 		if s.namesRequests() {
@@ -204,7 +204,7 @@ func (l *Lab) anySystem(cfg AnyConfig, clients int, x *alike) (*anySystem, count
 	}
 	s := &anySystem{kit: newKit(cfg.Config, w, programs), exact: clients > 0, unbounded: cfg.Unbounded,
 		ids: map[anyControl]uint32{}, settled: map[[2]uint32]gained{}, others: map[othersKey]uint32{},
-		found: map[model.Property]bool{}, rests: map[int32]restCounter{}}
+		found: map[model.Property]bool{}, rests: map[int32]counter{}}
 	s.alike = x
 	if slices.Contains(cfg.Faults, faults.DuplicateRequest) {
 		again, err := l.resubmitters(one, programs)

@@ -29,16 +29,14 @@ type anySystem struct {
 	exact     bool // those who have not come are counted too, and will come
 	unbounded bool // faults are not counted
 	most      uint8
-	restocks  uint8 // units the restocking clients put back
 
 	controls []anyControl
 	ids      map[anyControl]uint32
 	settled  map[[2]uint32]gained // by local before and after
 	others   map[othersKey]uint32
 
-	found  map[model.Property]bool
-	lowest int64 // counter met
-	rests  map[int32]restCounter
+	found map[model.Property]bool
+	rests map[int32]counter // by moment
 }
 
 type othersKey struct {
@@ -56,15 +54,13 @@ type gained struct {
 	double                 bool
 }
 
-type restCounter struct{ counter }
-
 // errAnsweredInPassing: an operation is answered sold by what another client
 // did, and the number of those it happens to at once is not known.
 var errAnsweredInPassing = errors.New("operations are answered by what other clients do")
 
-// errBottomless: the counter sinks with the number of clients, so that the
+// errEndless: the counter goes on and on with the number of clients, so that the
 // store is not finite as far as can be seen.
-var errBottomless = errors.New("the store is not finite as far as can be seen, its counter sinks with the number of clients")
+var errEndless = errors.New("the store is not finite as far as can be seen, its counter goes further with every client")
 
 // control numbers a control state.
 func (s *anySystem) control(c anyControl) uint32 {
@@ -322,17 +318,17 @@ func (s *anySystem) resting(marking []counters.Place) bool {
 
 // rested is the counter when every lease is over.
 func (s *anySystem) rested(at int32) counter {
-	r, ok := s.rests[at]
+	c, ok := s.rests[at]
 	if !ok {
-		r = restCounter{s.counter(s.world.atRest(at))}
-		s.rests[at] = r
+		c = s.counter(s.world.atRest(at))
+		s.rests[at] = c
 	}
-	return r.counter
+	return c
 }
 
-// bottomless is how far below zero the counter is followed, beyond the units on
-// sale: a store that gets there is not taken to be finite.
-const bottomless = 12
+// strayed is how far below zero, and above what may be on sale, the counter is
+// followed: a store that gets there is not taken to be finite.
+const strayed = 12
 
 // look judges one state. It answers an error when the store turns out not to be
 // finite.
@@ -342,9 +338,9 @@ func (s *anySystem) look(control uint32, marking []counters.Place) error {
 	now := s.verInfos[c.h].counter
 	if now.known && now.value < 0 {
 		s.found[model.NegativeTransient] = true
-		if s.lowest = min(s.lowest, now.value); s.lowest < -bottomless {
-			return fmt.Errorf("%w: it was met at %d", errBottomless, s.lowest)
-		}
+	}
+	if now.known && (now.value < -strayed || now.value > int64(s.most)+strayed) {
+		return fmt.Errorf("%w: it was met at %d", errEndless, now.value)
 	}
 	if !s.resting(marking) {
 		return nil

@@ -78,8 +78,8 @@ func counted(t *testing.T, lab *Lab, cfg Config, clients int) (out map[string]bo
 		look := func(control uint32, _ []counters.Place) error {
 			c := s.controls[control]
 			out[projection(s.vers[c.h], int(c.used), int(c.sold), int(c.restocked), int(c.maybe), c.double)] = true
-			if s.verInfos[c.h].counter.value < -bottomless {
-				return errBottomless
+			if s.verInfos[c.h].counter.value < -strayed {
+				return errEndless
 			}
 			return nil
 		}
