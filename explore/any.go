@@ -69,7 +69,6 @@ const (
 	anyCaps    = 3 // the largest cap tried
 	// A violation shows in a small search; what is larger is left.
 	convictBytes = 96 << 20
-	testDepth    = 2 // events in a test that tells states of a client's code apart
 )
 
 // RunAny decides AnyProperties for every number of clients. Errors are those of
@@ -133,7 +132,7 @@ func (l *Lab) countClients(ctx context.Context, cfg AnyConfig, most uint8, r *An
 	twice := slices.Contains(cfg.Faults, faults.DuplicateRequest)
 	var s *anySystem
 	var st counters.Stats
-	for same, x := false, newAlike(testDepth); !same; x.again() {
+	for same, x := false, newAlike(); !same; x.again() {
 		var start counters.Start
 		if s, start, err = l.anySystem(cfg, 0, x); err != nil {
 			return nil, err

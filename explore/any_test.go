@@ -66,7 +66,7 @@ func counted(t *testing.T, lab *Lab, cfg Config, clients int) (out map[string]bo
 	every := AnyConfig{Config: cfg, MostStates: anyStates}
 	every.Clients = len(cfg.Workload.Clients)
 	require.NoError(t, every.complete())
-	x := newAlike(testDepth)
+	x := newAlike()
 	for same := false; !same; x.again() {
 		s, start, err := lab.anySystem(every, clients, x)
 		require.NoError(t, err)
