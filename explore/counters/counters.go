@@ -160,7 +160,7 @@ func (s *search) apply(from []Place, m Move) {
 	if from[i].Count == Many {
 		s.land(from, m, i, Many)
 		if s.mutant != manyStayMany {
-			s.land(from, m, i, s.cap)
+			s.land(from, m, i, s.most(m.Actor))
 		}
 		return
 	}
@@ -197,7 +197,7 @@ func (s *search) add(control uint32, places []Place) {
 		for ; i < len(places) && places[i].Local == p.Local; i++ {
 			n += int(places[i].Count)
 		}
-		if n > MaxCap || n > int(s.cap) && (s.exact == nil || !s.exact(p.Local) || s.mutant == tooManyExact) {
+		if n > int(s.most(p.Local)) {
 			n = Many
 		}
 		if slices.Contains(s.supply, p.Local) {
@@ -211,6 +211,14 @@ func (s *search) add(control uint32, places []Place) {
 	k := string(s.key)
 	s.seen[k] = struct{}{}
 	s.queue = append(s.queue, k)
+}
+
+// most is up to where a place is counted.
+func (s *search) most(local uint32) uint8 {
+	if s.exact != nil && s.exact(local) && s.mutant != tooManyExact {
+		return MaxCap
+	}
+	return s.cap
 }
 
 func decode(k string, out []Place) (uint32, []Place) {
