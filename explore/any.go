@@ -10,6 +10,7 @@ import (
 	"stockproof/explore/counters"
 	"stockproof/faults"
 	"stockproof/model"
+	"stockproof/schemes"
 )
 
 // AnyConfig is a search that covers every number of clients at once. Buyers
@@ -59,8 +60,6 @@ type AnyResult struct {
 	Monotone                              bool  // no move asked that nobody be in some local state
 	Bounded                               int   // the largest number of clients also covered one by one
 	Elapsed                               time.Duration
-
-	endless bool // it ended because the counter went on and on
 }
 
 const (
@@ -90,8 +89,9 @@ func (l *Lab) RunAny(ctx context.Context, cfg AnyConfig) (*AnyResult, error) {
 	}
 	r := &AnyResult{Verdicts: map[model.Property]AnyVerdict{}}
 	open := slices.Clone(AnyProperties())
+	x := newAlike()
 	for most := uint8(0); most <= anyCaps && len(open) > 0; most++ {
-		found, err := l.countClients(ctx, cfg, most, r)
+		found, err := l.countClients(ctx, cfg, most, x, r)
 		if err != nil {
 			return nil, fmt.Errorf("explore %s: %w", cfg.Entry.Scheme.Name(), err)
 		}
@@ -106,7 +106,7 @@ func (l *Lab) RunAny(ctx context.Context, cfg AnyConfig) (*AnyResult, error) {
 				return nil, err
 			}
 		}
-		if !r.Finite && !r.endless && most > 0 {
+		if !r.Finite && most > 0 {
 			break // counting further takes more states still
 		}
 	}
@@ -122,17 +122,13 @@ func (l *Lab) RunAny(ctx context.Context, cfg AnyConfig) (*AnyResult, error) {
 }
 
 // countClients searches the counter system once.
-func (l *Lab) countClients(ctx context.Context, cfg AnyConfig, most uint8, r *AnyResult) (found map[model.Property]bool, err error) {
+func (l *Lab) countClients(ctx context.Context, cfg AnyConfig, most uint8, x *alike, r *AnyResult) (found map[model.Property]bool, err error) {
 	defer rescue(&err)
 	r.Finite, r.Cap = false, most
-	if cfg.Entry.Stores.SQL {
-		r.Why = "a database knows its clients by session: they are not counted"
-		return nil, nil
-	}
 	twice := slices.Contains(cfg.Faults, faults.DuplicateRequest)
 	var s *anySystem
 	var st counters.Stats
-	for same, x := false, newAlike(); !same; x.again() {
+	for same := false; !same; {
 		var start counters.Start
 		if s, start, err = l.anySystem(cfg, 0, x); err != nil {
 			return nil, err
@@ -143,7 +139,9 @@ func (l *Lab) countClients(ctx context.Context, cfg AnyConfig, most uint8, r *An
 			return nil, nil
 		}
 		if err == nil {
-			same, err = x.confirm()
+			if same, err = x.confirm(); !same {
+				x.again()
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -152,7 +150,6 @@ func (l *Lab) countClients(ctx context.Context, cfg AnyConfig, most uint8, r *An
 	r.States, r.Moves, r.Controls = st.States, st.Moves, uint64(len(s.controls))
 	r.Locals = len(s.locals)
 	r.Monotone, r.Finite, r.Why = !st.Absent, st.Why == "", st.Why
-	r.endless = errors.Is(st.Err, errEndless)
 	r.PlacementsEnumerated, r.PlacementsFired = s.countPlaces()
 	if twice {
 		if s.namesRequests() {
@@ -202,9 +199,10 @@ func (l *Lab) anySystem(cfg AnyConfig, clients int, x *alike) (*anySystem, count
 		return nil, start, err
 	}
 	s := &anySystem{kit: newKit(cfg.Config, w, programs), exact: clients > 0, unbounded: cfg.Unbounded,
-		ids: map[anyControl]uint32{}, settled: map[[2]uint32]gained{}, others: map[othersKey]uint32{},
+		ids: map[anyControl]uint32{}, settled: map[settledKey]gained{}, ordered: map[int32][]string{}, others: map[othersKey]uint32{},
 		found: map[model.Property]bool{}, rests: map[int32]counter{}}
 	s.alike = x
+	_, s.audited = cfg.Entry.Scheme.(schemes.Auditor)
 	if slices.Contains(cfg.Faults, faults.DuplicateRequest) {
 		again, err := l.resubmitters(one, programs)
 		if err != nil {

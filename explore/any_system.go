@@ -3,6 +3,7 @@ package explore
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"stockproof/explore/counters"
@@ -32,12 +33,18 @@ type anySystem struct {
 
 	controls []anyControl
 	ids      map[anyControl]uint32
-	settled  map[[2]uint32]gained // by local before and after
+	settled  map[settledKey]gained
+	audited  bool               // the scheme writes orders
+	ordered  map[int32][]string // requests with an order, by moment
 	others   map[othersKey]uint32
 
 	found map[model.Property]bool
 	rests map[int32]counter // by moment
 }
+
+// settledKey is a client before and after a change, and, where there are orders,
+// the stores afterwards.
+type settledKey struct{ before, after, h uint32 }
 
 type othersKey struct {
 	local    uint32
@@ -75,14 +82,23 @@ func (s *anySystem) control(c anyControl) uint32 {
 }
 
 // settle takes from a client that changed what is counted by now.
-func (s *anySystem) settle(before, after uint32) gained {
-	key := [2]uint32{before, after}
+//
+// A deduct that stays unknown is a sale where its order is found, as when a
+// history is settled.
+func (s *anySystem) settle(before, after, h uint32) gained {
+	key := settledKey{before: before, after: after}
+	if s.audited {
+		key.h = h
+	}
 	if g, ok := s.settled[key]; ok {
 		return g
 	}
 	var g gained
 	was, l := s.locals[before], s.locals[after]
 	calls := s.programs[l.who].calls
+	doubtful := func(op uint8) bool { // it has an order or will never have one
+		return s.audited && calls[op].Op == model.Deduct && s.hasOrder(h, l, op)
+	}
 	for op := was.op; op < l.op; op++ {
 		q := uint8(min(calls[op].Qty, int64(s.most)))
 		switch outcome := outcomes[l.past[op].outcome-1]; {
@@ -110,11 +126,18 @@ func (s *anySystem) settle(before, after uint32) gained {
 		if o == l.op && l.status == crashed {
 			took, over = &l.taken, true
 		}
+		unknown := over && (o == l.op || l.past[op].outcome == outcomeIndex(model.Unknown))
 		if over && !travels(o) {
 			g.double = g.double || calls[op].Op == model.Deduct && int64(*took) > calls[op].Qty
-			*took = 0
+			if *took = 0; unknown && doubtful(o) {
+				g.sold += uint8(min(calls[op].Qty, int64(s.most)))
+			}
+			unknown = false
 		}
 		l.past[op] = ended{taken: l.past[op].taken}
+		if unknown && o < l.op && s.audited {
+			l.past[op].outcome = outcomeIndex(model.Unknown)
+		}
 	}
 	l.call = 0
 	if int(l.op) < len(calls) && l.status != crashed {
@@ -150,6 +173,32 @@ func (s *anySystem) few(local uint32) bool {
 	return l.slots[0] >= 0 || restockedBy(s.programs[l.who].calls) > 0 || l.place > 0 && !s.unbounded
 }
 
+// nowhere are the stores of which nothing is known.
+const nowhere = math.MaxUint32
+
+// hasOrder says whether a client's operation has an order.
+func (s *anySystem) hasOrder(h uint32, l local, op uint8) bool {
+	if h == nowhere {
+		fail(errAnsweredInPassing)
+	}
+	at := s.vers[h].at[0]
+	list, ok := s.ordered[at]
+	if !ok {
+		_, r, err := s.world.alone(at, orders, 0, prober)
+		if err != nil {
+			fail(err)
+		}
+		if r.outcome != model.OK {
+			fail(fmt.Errorf("%w: orders: %s", ErrScheme, r.err))
+		}
+		for _, o := range decodeOrders(r.orders) {
+			list = append(list, o.Request)
+		}
+		s.ordered[at] = list
+	}
+	return l.slots[0] >= 0 && slices.Contains(list, fmt.Sprintf("%s.%d", slotToken(int(l.slots[0])), op+1))
+}
+
 // passing is a client after what another one, or time, did to it.
 func (s *anySystem) passing(key othersKey) uint32 {
 	if to, ok := s.others[key]; ok {
@@ -162,7 +211,7 @@ func (s *anySystem) passing(key othersKey) uint32 {
 	if key.messages != 0 {
 		to = s.told(to, key.messages, 0).l
 	}
-	g := s.settle(key.local, to)
+	g := s.settle(key.local, to, nowhere)
 	if g.sold+g.restocked+g.maybe > 0 {
 		fail(errAnsweredInPassing)
 	}
@@ -193,7 +242,7 @@ func (s *anySystem) move(c anyControl, actor, to, h uint32, cost uint8, shift, m
 		}
 	}
 	if actor != 0 {
-		g := s.settle(actor, s.shifted(to, again))
+		g := s.settle(actor, s.shifted(to, again), c.h)
 		m.Become = g.local
 		c.sold += g.sold
 		c.restocked += g.restocked
@@ -235,7 +284,14 @@ func (s *anySystem) Moves(control uint32, present []uint32) (out []counters.Move
 		}
 	}
 	canJump := false
-	if !ready || s.mutant == jumpTooEarly {
+	q := s.queue(c.h)
+	for _, n := range q.runnable {
+		if !slices.ContainsFunc(present, func(l uint32) bool { return int(s.briefs[l].stuck) == n }) {
+			h, sh := s.orphan(c.h, n)
+			out = append(out, s.move(c, 0, 0, h, 0, sh, 0, 0))
+		}
+	}
+	if !ready && len(q.runnable) == 0 && len(q.deadlocked) == 0 || s.mutant == jumpTooEarly {
 		if d := s.verInfos[c.h].expiry; d > 0 && (deadline == 0 || d < deadline) {
 			deadline = d
 		}
@@ -248,11 +304,23 @@ func (s *anySystem) Moves(control uint32, present []uint32) (out []counters.Move
 				if int(v.cost) > left {
 					continue
 				}
-				if v.cost > 0 {
-					s.placed[v.place] = true
-					s.fired[v.place] = s.fired[v.place] || v.kind != pauseKind && v.kind != delayKind
-				}
+				s.struckBy(v)
 				out = append(out, s.move(c, l, v.l, v.h, v.cost, v.shift, v.messages, v.place))
+			}
+		}
+		for _, kill := range []bool{false, true} {
+			list := q.runnable
+			if kill {
+				list = q.deadlocked
+			}
+			if b.stuck < 0 || !slices.Contains(list, int(b.stuck)) {
+				continue
+			}
+			for _, v := range s.granted(c.h, l, 0, kill) {
+				if int(v.cost) <= left {
+					s.struckBy(v)
+					out = append(out, s.move(c, l, v.l, v.h, v.cost, v.shift, v.messages, v.place))
+				}
 			}
 		}
 		for i := range int(b.late) {
@@ -260,8 +328,8 @@ func (s *anySystem) Moves(control uint32, present []uint32) (out []counters.Move
 			s.fired[v.place] = true
 			out = append(out, s.move(c, l, v.l, v.h, 0, v.shift, v.messages, 0))
 			if !open {
-				h, to := s.vanish(c.h, l, i)
-				m := s.move(c, l, to, h, 0, 0, 0, 0)
+				h, to, sh := s.vanish(c.h, l, i)
+				m := s.move(c, l, to, h, 0, sh, 0, 0)
 				m.Absent = true
 				out = append(out, m)
 			}
@@ -298,6 +366,14 @@ func (s *anySystem) Moves(control uint32, present []uint32) (out []counters.Move
 		out = append(out, s.move(c, 0, 0, h, 1, sh, 0, 0))
 	}
 	return out
+}
+
+// struckBy notes the fault of a client's step, if it is one.
+func (s *anySystem) struckBy(v variant) {
+	if v.cost > 0 {
+		s.placed[v.place] = true
+		s.fired[v.place] = s.fired[v.place] || v.kind != pauseKind && v.kind != delayKind
+	}
 }
 
 // struck notes a fault of the store.
@@ -342,7 +418,7 @@ func (s *anySystem) look(control uint32, marking []counters.Place) error {
 	if now.known && (now.value < -strayed || now.value > int64(s.most)+strayed) {
 		return fmt.Errorf("%w: it was met at %d", errEndless, now.value)
 	}
-	if !s.resting(marking) {
+	if !s.resting(marking) || s.queue(c.h).waiting > 0 {
 		return nil
 	}
 	promised := s.cfg.Stock + int64(c.restocked) + int64(c.maybe)

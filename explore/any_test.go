@@ -50,13 +50,27 @@ func listed(t *testing.T, lab *Lab, cfg Config, most int) map[string]bool {
 				case call.Op == model.Restock && outcome == model.Unknown:
 					maybe += int(call.Qty)
 				}
-				travels := slices.ContainsFunc(l.late[:], func(d late) bool { return d.cmd != 0 && int(d.op) == op })
-				double = double || over && !travels && call.Op == model.Deduct && int64(took) > call.Qty
+				if over && outcome == model.Unknown && !lateOf(l, op) && call.Op == model.Deduct && s.judge.audited && ordered(t, s, s.vers[x[0]].at[0], l, op) {
+					sold += int(call.Qty)
+				}
+				double = double || over && !lateOf(l, op) && call.Op == model.Deduct && int64(took) > call.Qty
 			}
 		}
 		out[projection(s.vers[x[0]], int(x.used()), min(sold, most), min(restocked, most), min(maybe, most), double)] = true
 	}
 	return out
+}
+
+func lateOf(l local, op int) bool {
+	return slices.ContainsFunc(l.late[:], func(d late) bool { return d.cmd != 0 && int(d.op) == op })
+}
+
+func ordered(t *testing.T, s *searcher, at int32, l local, op int) bool {
+	t.Helper()
+	_, r, err := s.world.alone(at, orders, 0, prober)
+	require.NoError(t, err)
+	request := fmt.Sprintf("%s.%d", slotToken(int(max(l.slots[0], 0))), op+1)
+	return l.slots[0] >= 0 && slices.ContainsFunc(decodeOrders(r.orders), func(o model.Order) bool { return o.Request == request })
 }
 
 // counted are the control states that counting clients reaches: with a number
@@ -112,6 +126,8 @@ var sales = []struct {
 	{"lock-set", faults.RequestDelayed, "unit", 3},
 	{"lock-watchdog", faults.ClientCrash, "unit", 2},
 	{"lock", faults.StoreLoses, "unit", 2},
+	{"lua-lock", faults.ClientCrash, "unit", 2},
+	{"lua-lock", faults.RequestDelayed, "unit", 2},
 }
 
 func TestCountingClientsReachesTheControlStatesThatListingThemReaches(t *testing.T) {
@@ -186,7 +202,7 @@ func TestACounterSystemBrokenOnPurposeReachesOtherControlStates(t *testing.T) {
 func TestAVerdictForAnyNumberOfClientsAgreesWithBoundedOnes(t *testing.T) {
 	lab := newLab(t)
 	conclusive := map[Status]int{}
-	for _, scheme := range []string{"hincrby", "lua-hash", "naive", "naive-set", "lock", "lock-set"} {
+	for _, scheme := range []string{"hincrby", "lua-hash", "naive", "naive-set", "lock", "lock-set", "lua-lock"} {
 		for _, fault := range append([]faults.Kind{faults.None}, every...) {
 			cfg := one(t, scheme, fault, "unit", "off")
 			all, err := lab.RunAny(t.Context(), AnyConfig{Config: cfg, MostStates: 20_000})

@@ -217,7 +217,7 @@ func (k *kit) describe(l local) *info {
 		}
 	}
 	if l.stuck > 0 {
-		i.stuck = session(k.programs[l.who].index, int(l.op)*connsPerOp+int(l.stuck)-1)
+		i.stuck = session(k.client(l), int(l.op)*connsPerOp+int(l.stuck)-1)
 	}
 	i.ready = i.arrived && len(i.moves) > 0
 	if i.arrived && !i.ready {

@@ -216,7 +216,7 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 	canJump := false
 	for _, n := range q.runnable {
 		if !s.owns(x, n) {
-			h := s.orphan(x[0], n)
+			h, _ := s.orphan(x[0], n) // without symmetry nobody has another number then
 			out = append(out, successor{state: *x, mult: 1, place: -1, fired: -1, deed: deed{what: orphans, index: int32(n)}})
 			out[len(out)-1].state[0] = h
 		}
@@ -287,7 +287,7 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 			if !open {
 				out = append(out, successor{state: *x, mult: mult, place: -1, fired: -1, deed: deed{what: vanishes, actor: uint8(i), index: int32(m)}})
 				o := &out[len(out)-1]
-				o.state[0], o.state[i] = s.vanish(x[0], x[i], m)
+				o.state[0], o.state[i], _ = s.vanish(x[0], x[i], m)
 			}
 		}
 		if info.status == rested || (info.status == paused && !ready && !canJump) {
@@ -324,7 +324,7 @@ type queue struct {
 
 var noQueue = &queue{}
 
-func (s *searcher) queue(h uint32) *queue {
+func (s *kit) queue(h uint32) *queue {
 	if !s.cfg.Entry.Stores.SQL {
 		return noQueue
 	}

@@ -548,6 +548,16 @@ func (db *DB) hangUp(session int) {
 	db.rest(session)
 }
 
+// Sessions lists the sessions that have a transaction or a statement in
+// progress, in ascending order.
+func (db *DB) Sessions() []int {
+	out := make([]int, len(db.sessions))
+	for i, s := range db.sessions {
+		out[i] = s.id
+	}
+	return out
+}
+
 // InTransaction reports whether the session is inside BEGIN … COMMIT, an
 // aborted block included.
 func (db *DB) InTransaction(session int) bool {
