@@ -199,7 +199,7 @@ func (l *Lab) anySystem(cfg AnyConfig, clients int, x *alike) (*anySystem, count
 		return nil, start, err
 	}
 	s := &anySystem{kit: newKit(cfg.Config, w, programs), exact: clients > 0, unbounded: cfg.Unbounded,
-		ids: map[anyControl]uint32{}, settled: map[settledKey]gained{}, ordered: map[int32][]string{}, others: map[othersKey]uint32{},
+		ids: map[anyControl]uint32{}, settled: map[settledKey]gained{}, ordered: map[int32][]string{}, aways: make([][]away, 1), awayIDs: map[string]int32{}, attached: map[stand]stand{}, detached: map[stand]stand{}, others: map[othersKey]uint32{},
 		found: map[model.Property]bool{}, rests: map[int32]counter{}}
 	s.alike = x
 	_, s.audited = cfg.Entry.Scheme.(schemes.Auditor)

@@ -38,6 +38,11 @@ type anySystem struct {
 	ordered  map[int32][]string // requests with an order, by moment
 	others   map[othersKey]uint32
 
+	aways    [][]away // number 0 is none
+	awayIDs  map[string]int32
+	attached map[stand]stand
+	detached map[stand]stand
+
 	found map[model.Property]bool
 	rests map[int32]counter // by moment
 }
@@ -170,7 +175,7 @@ func (s *anySystem) marked(id uint32, place int16) uint32 {
 // one by one.
 func (s *anySystem) few(local uint32) bool {
 	l := &s.locals[local]
-	return l.slots[0] >= 0 || restockedBy(s.programs[l.who].calls) > 0 || l.place > 0 && !s.unbounded
+	return l.slots[0] >= 0 || restockedBy(s.programs[l.who].calls) > 0 || (l.place > 0 || l.late[0].cmd != 0) && !s.unbounded
 }
 
 // nowhere are the stores of which nothing is known.
@@ -223,36 +228,56 @@ func (s *anySystem) passing(key othersKey) uint32 {
 	return g.local
 }
 
-// move is a move of an actor that becomes the local to; shift and messages
-// reach everybody else.
-func (s *anySystem) move(c anyControl, actor, to, h uint32, cost uint8, shift, messages int32, place int16) counters.Move {
-	m := counters.Move{Actor: actor}
-	if actor != 0 && cost > 0 {
-		to = s.marked(to, place)
+// act is what happens in one move: an actor, with its sessions attached, becomes
+// the local to, and the stores become h. before is what attaching meant for
+// everybody else, shift and messages what the act means for them.
+type act struct {
+	actor, from, to, h uint32
+	cost               uint8
+	before             int32
+	shift, messages    int32
+	place              int16
+}
+
+func (s *anySystem) move(c anyControl, a act) counters.Move {
+	m := counters.Move{Actor: a.actor}
+	to := a.to
+	if a.actor != 0 && a.cost > 0 {
+		to = s.marked(to, a.place)
 	}
-	if messages != 0 {
-		to = s.told(to, messages, 0).l
+	if a.actor != 0 && a.messages != 0 {
+		to = s.told(to, a.messages, 0).l
 	}
-	c.h = h
-	again := int32(0)
-	if cost > 0 && !s.unbounded {
-		c.used += cost
+	c.h = a.h
+	changes := []othersKey{{shift: a.before}, {shift: a.shift, messages: a.messages}}
+	if a.cost > 0 && !s.unbounded {
+		c.used += a.cost
 		if s.loses > 0 && int(c.used) >= s.cfg.MaxFaults {
-			c.h, again = s.untracked(c.h)
+			var sh int32
+			c.h, sh = s.untracked(c.h)
+			to = s.shifted(to, sh)
+			changes = append(changes, othersKey{shift: sh})
 		}
 	}
-	if actor != 0 {
-		g := s.settle(actor, s.shifted(to, again), c.h)
-		m.Become = g.local
+	if a.actor != 0 {
+		g := s.settle(a.from, to, c.h)
 		c.sold += g.sold
 		c.restocked += g.restocked
 		c.maybe += g.maybe
 		c.double = c.double || g.double
+		if m.Become = g.local; g.local != 0 {
+			d := s.detach(c.h, g.local)
+			c.h, m.Become = d.h, d.l
+			changes = append(changes, othersKey{shift: d.shift})
+		}
 	}
-	if shift != 0 || messages != 0 || again != 0 {
+	changes = slices.DeleteFunc(changes, func(k othersKey) bool { return k.shift == 0 && k.messages == 0 })
+	if len(changes) > 0 {
 		m.Others = func(l uint32) uint32 {
-			if l = s.passing(othersKey{local: l, shift: shift, messages: messages}); again != 0 && l != 0 {
-				l = s.passing(othersKey{local: l, shift: again})
+			for _, k := range changes {
+				if k.local = l; l != 0 {
+					l = s.passing(k)
+				}
 			}
 			return l
 		}
@@ -285,29 +310,40 @@ func (s *anySystem) Moves(control uint32, present []uint32) (out []counters.Move
 	}
 	canJump := false
 	q := s.queue(c.h)
+	stirs := len(q.runnable) > 0 || len(q.deadlocked) > 0
 	for _, n := range q.runnable {
 		if !slices.ContainsFunc(present, func(l uint32) bool { return int(s.briefs[l].stuck) == n }) {
 			h, sh := s.orphan(c.h, n)
-			out = append(out, s.move(c, 0, 0, h, 0, sh, 0, 0))
+			out = append(out, s.move(c, act{h: h, shift: sh}))
 		}
 	}
-	if !ready && len(q.runnable) == 0 && len(q.deadlocked) == 0 || s.mutant == jumpTooEarly {
+	for _, l := range present {
+		if at := s.attach(c.h, l); at.l != l {
+			q := s.queue(at.h)
+			stirs = stirs || slices.Contains(q.runnable, int(s.briefs[at.l].stuck)) || slices.Contains(q.deadlocked, int(s.briefs[at.l].stuck))
+		}
+	}
+	if !ready && !stirs || s.mutant == jumpTooEarly {
 		if d := s.verInfos[c.h].expiry; d > 0 && (deadline == 0 || d < deadline) {
 			deadline = d
 		}
 		canJump = deadline > 0 && (open || flying || !s.exact)
 	}
 	for _, l := range present {
-		b := &s.briefs[l]
+		at := s.attach(c.h, l)
+		b := &s.briefs[at.l]
+		become := func(v variant) counters.Move {
+			return s.move(c, act{actor: l, from: at.l, to: v.l, h: v.h, cost: v.cost, before: at.shift, shift: v.shift, messages: v.messages, place: v.place})
+		}
 		if b.moves {
-			for _, v := range s.step(c.h, l, 0) {
-				if int(v.cost) > left {
-					continue
+			for _, v := range s.step(at.h, at.l, 0) {
+				if int(v.cost) <= left {
+					s.struckBy(v)
+					out = append(out, become(v))
 				}
-				s.struckBy(v)
-				out = append(out, s.move(c, l, v.l, v.h, v.cost, v.shift, v.messages, v.place))
 			}
 		}
+		q := s.queue(at.h)
 		for _, kill := range []bool{false, true} {
 			list := q.runnable
 			if kill {
@@ -316,34 +352,35 @@ func (s *anySystem) Moves(control uint32, present []uint32) (out []counters.Move
 			if b.stuck < 0 || !slices.Contains(list, int(b.stuck)) {
 				continue
 			}
-			for _, v := range s.granted(c.h, l, 0, kill) {
+			for _, v := range s.granted(at.h, at.l, 0, kill) {
 				if int(v.cost) <= left {
 					s.struckBy(v)
-					out = append(out, s.move(c, l, v.l, v.h, v.cost, v.shift, v.messages, v.place))
+					out = append(out, become(v))
 				}
 			}
 		}
 		for i := range int(b.late) {
-			v := s.arrive(c.h, l, 0, int32(i))
+			v := s.arrive(at.h, at.l, 0, int32(i))
 			s.fired[v.place] = true
-			out = append(out, s.move(c, l, v.l, v.h, 0, v.shift, v.messages, 0))
+			out = append(out, become(v))
 			if !open {
-				h, to, sh := s.vanish(c.h, l, i)
-				m := s.move(c, l, to, h, 0, sh, 0, 0)
+				h, to, sh := s.vanish(at.h, at.l, i)
+				m := become(variant{h: h, l: to, shift: sh})
 				m.Absent = true
 				out = append(out, m)
 			}
 		}
 		if b.status == rested || (b.status == paused && !ready && !canJump) {
-			s.fired[s.locals[l].place] = true
-			m := s.move(c, l, s.marked(s.resumed(l, 0).l, s.locals[l].place), c.h, 0, 0, 0, 0)
+			place := s.locals[l].place
+			s.fired[place] = true
+			m := become(variant{h: at.h, l: s.marked(s.resumed(at.l, 0).l, place)})
 			m.Absent = b.status == paused
 			out = append(out, m)
 		}
 	}
 	if canJump {
 		a := s.agedVersions(c.h, deadline)
-		m := s.move(c, 0, 0, a.h, 0, 0, 0, 0)
+		m := s.move(c, act{h: a.h})
 		m.Absent = true
 		m.Others = func(l uint32) uint32 {
 			return s.passing(othersKey{local: l, shift: a.shift, advance: deadline})
@@ -357,13 +394,13 @@ func (s *anySystem) Moves(control uint32, present []uint32) (out []counters.Move
 		for j := 1; j < int(s.vers[c.h].n); j++ {
 			h, sh := s.hit(c.h, j)
 			s.struck(placement{kind: faults.StoreLoses, n: j})
-			out = append(out, s.move(c, 0, 0, h, 1, sh, 0, 0))
+			out = append(out, s.move(c, act{h: h, cost: 1, shift: sh}))
 		}
 	}
 	if s.flushes && s.verInfos[c.h].scripts && (open || !s.exact) {
 		h, sh := s.hit(c.h, 0)
 		s.struck(placement{kind: faults.ScriptFlush})
-		out = append(out, s.move(c, 0, 0, h, 1, sh, 0, 0))
+		out = append(out, s.move(c, act{h: h, cost: 1, shift: sh}))
 	}
 	return out
 }

@@ -14,8 +14,21 @@ import (
 )
 
 // projection is a control state as both kinds of search know it: what the
-// stores hold, faults used, and the sums over the clients.
-func projection(v versions, used, sold, restocked, maybe int, double bool) string {
+// stores hold, faults used, and the sums over the clients. Sessions that hold
+// no row are a matter of their clients.
+func projection(w *world, v versions, used, sold, restocked, maybe int, double bool) string {
+	for i := range v.n {
+		if m := w.moment(v.at[i]); m.sql.db != nil {
+			v.at[i], _ = w.change(v.at[i], func(m moment) moment {
+				db := m.sql.db.Clone()
+				for _, n := range db.Sessions() {
+					db.Detach(n)
+				}
+				m.sql = sqlState{db}
+				return m
+			})
+		}
+	}
 	return fmt.Sprint(v.at[:v.n], used, sold, restocked, maybe, double)
 }
 
@@ -56,7 +69,7 @@ func listed(t *testing.T, lab *Lab, cfg Config, most int) map[string]bool {
 				double = double || over && !lateOf(l, op) && call.Op == model.Deduct && int64(took) > call.Qty
 			}
 		}
-		out[projection(s.vers[x[0]], int(x.used()), min(sold, most), min(restocked, most), min(maybe, most), double)] = true
+		out[projection(s.world, s.vers[x[0]], int(x.used()), min(sold, most), min(restocked, most), min(maybe, most), double)] = true
 	}
 	return out
 }
@@ -91,7 +104,7 @@ func counted(t *testing.T, lab *Lab, cfg Config, clients int) (out map[string]bo
 		out = map[string]bool{}
 		look := func(control uint32, _ []counters.Place) error {
 			c := s.controls[control]
-			out[projection(s.vers[c.h], int(c.used), int(c.sold), int(c.restocked), int(c.maybe), c.double)] = true
+			out[projection(s.world, s.vers[c.h], int(c.used), int(c.sold), int(c.restocked), int(c.maybe), c.double)] = true
 			if s.verInfos[c.h].counter.value < -strayed {
 				return errEndless
 			}
@@ -128,6 +141,11 @@ var sales = []struct {
 	{"lock", faults.StoreLoses, "unit", 2},
 	{"lua-lock", faults.ClientCrash, "unit", 2},
 	{"lua-lock", faults.RequestDelayed, "unit", 2},
+	{"db-version", faults.None, "mixed", 3},
+	{"db-version", faults.ClientCrash, "unit", 3},
+	{"db-version", faults.RequestDelayed, "unit", 3},
+	{"db-version", faults.ClientPause, "restock", 3},
+	{"db-version", faults.CommitReplyLost, "unit", 3},
 }
 
 func TestCountingClientsReachesTheControlStatesThatListingThemReaches(t *testing.T) {
@@ -202,7 +220,7 @@ func TestACounterSystemBrokenOnPurposeReachesOtherControlStates(t *testing.T) {
 func TestAVerdictForAnyNumberOfClientsAgreesWithBoundedOnes(t *testing.T) {
 	lab := newLab(t)
 	conclusive := map[Status]int{}
-	for _, scheme := range []string{"hincrby", "lua-hash", "naive", "naive-set", "lock", "lock-set", "lua-lock"} {
+	for _, scheme := range []string{"hincrby", "lua-hash", "naive", "naive-set", "lock", "lock-set", "lua-lock", "db-version"} {
 		for _, fault := range append([]faults.Kind{faults.None}, every...) {
 			cfg := one(t, scheme, fault, "unit", "off")
 			all, err := lab.RunAny(t.Context(), AnyConfig{Config: cfg, MostStates: 20_000})

@@ -549,11 +549,24 @@ func (db *DB) hangUp(session int) {
 }
 
 // Sessions lists the sessions that have a transaction or a statement in
-// progress, in ascending order.
+// progress: those that hold rows in the order of their rows, then the others in
+// ascending order.
 func (db *DB) Sessions() []int {
-	out := make([]int, len(db.sessions))
-	for i, s := range db.sessions {
-		out[i] = s.id
+	var out []int
+	add := func(id int) {
+		if !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	for _, rows := range db.tables {
+		for i := range rows {
+			if rows[i].op != rowFree {
+				add(rows[i].holder)
+			}
+		}
+	}
+	for _, s := range db.sessions {
+		add(s.id)
 	}
 	return out
 }
