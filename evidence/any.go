@@ -75,6 +75,8 @@ func (c *Cell) judgeAny(g ExploreGroup, results []*explore.AnyResult, bounds Exp
 	switch {
 	case g.Fault != faults.None && c.Placements.Enumerated == 0 && c.Exhaustive:
 		c.Verdict, c.Amount, c.Reason = NotApplicable, 0, "the fault has no place in this scheme's steps"
+	case g.Fault != faults.None && c.Placements.Enumerated == 0:
+		c.Verdict, c.Amount, c.Reason = Inconclusive, 0, "the search was cut short before the fault had a place: "+doubt
 	case shown != nil:
 		c.Verdict = Violated
 		name := fmt.Sprintf("%s.any.%s", g.Name(), c.Property)

@@ -30,13 +30,8 @@ func TestAWaiterTakenOutAndPutBackGoesOnAsBefore(t *testing.T) {
 	require.Equal(t, before, back.Key())
 
 	// Meanwhile the row is free, and another number is as good.
-	for _, s := range []struct {
-		session int
-		in      string
-	}{{1, "COMMIT"}} {
-		tell(t, db, s.session, s.in)
-		tell(t, stayed, s.session, s.in)
-	}
+	tell(t, db, 1, "COMMIT")
+	tell(t, stayed, 1, "COMMIT")
 	db.Attach(5, d)
 	require.Equal(t, []int{5}, db.Runnable())
 	require.Equal(t, resume(stayed, 2), resume(db, 5))
