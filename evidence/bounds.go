@@ -13,7 +13,7 @@ type Bounds struct {
 }
 
 type worldBounds struct {
-	Clients   int     `json:"clients"`
+	Clients   Clients `json:"clients"`
 	MaxFaults int     `json:"max_faults"` // in one execution or run
 	Stock     []int64 `json:"stock"`      // units
 	// Engine of explore, or backend and versions of live.
@@ -25,11 +25,21 @@ type worldBounds struct {
 // AddExplore says what verdicts of the explore world rest on.
 func (b *Bounds) AddExplore(e ExploreBounds) {
 	b.Worlds = append(b.Worlds, "explore")
-	b.Explore = &worldBounds{Clients: e.Clients, MaxFaults: e.MaxFaults, Stock: e.Stock, Engine: e.Engine}
+	b.Explore = &worldBounds{Clients: Clients(e.Clients), MaxFaults: e.MaxFaults, Stock: e.Stock, Engine: e.Engine}
 	b.Assumptions = append(b.Assumptions,
 		"explore: every interleaving of steps and every placement of the fault within the bounds, one SKU, no more",
 		"explore: a command takes no time; time passes only when no live client can run, so without a pause a command is much faster than any lease",
 		"explore: lease 300 ms, patience 100 ms, retry 100 ms; go-redis retries without its random backoff",
 		"explore: Redis executes commands one at a time; PostgreSQL is the documented SQL subset at READ COMMITTED",
+	)
+}
+
+// AddAny says what verdicts for any number of clients rest on.
+func (b *Bounds) AddAny(e ExploreBounds) {
+	e.Clients = int(AnyNumber)
+	b.AddExplore(e)
+	b.Assumptions = append(b.Assumptions,
+		"any number of clients: buyers come in any number, clients that restock as often as the workload has them",
+		"any number of clients: two histories of a client's code that no test of two events tells apart are one state of it",
 	)
 }

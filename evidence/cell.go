@@ -56,8 +56,8 @@ type Cell struct {
 	// Reason says in words why a cell is violated or inconclusive.
 	Reason     string     `json:"reason,omitempty"`
 	Exhaustive bool       `json:"exhaustive"`
-	Clients    int        `json:"clients"`
-	Stock      []int64    `json:"stock"` // units the searches or runs began with
+	Clients    Clients    `json:"clients"` // "any" for a verdict about every number
+	Stock      []int64    `json:"stock"`   // units the searches or runs began with
 	MaxFaults  int        `json:"max_faults"`
 	Runs       int        `json:"runs,omitempty"`       // live
 	Settled    int        `json:"settled"`              // live: unknown outcomes of all runs that the orders decided
@@ -114,7 +114,11 @@ type Group struct {
 
 // GroupOf is the group a cell belongs to.
 func (c Cell) GroupOf() Group {
-	return Group{c.Scheme, c.Fault, c.Workload, c.ClientRetries, c.World}
+	world := c.World
+	if c.Clients == AnyNumber {
+		world += anyWorld
+	}
+	return Group{c.Scheme, c.Fault, c.Workload, c.ClientRetries, world}
 }
 
 // Groups lists the groups of cells, in their order.
@@ -146,7 +150,7 @@ func Sort(cells []Cell) {
 	slices.SortStableFunc(cells, func(a, b Cell) int {
 		return cmp.Or(
 			cmp.Compare(a.Scheme, b.Scheme), cmp.Compare(kind[a.Fault], kind[b.Fault]),
-			cmp.Compare(a.World, b.World), cmp.Compare(load[a.Workload], load[b.Workload]),
+			cmp.Compare(a.World, b.World), -cmp.Compare(a.Clients, b.Clients), cmp.Compare(load[a.Workload], load[b.Workload]),
 			-cmp.Compare(a.ClientRetries, b.ClientRetries), // off before default
 			cmp.Compare(prop[a.Property], prop[b.Property]))
 	})

@@ -59,19 +59,26 @@ func ExploreKinds() []faults.Kind {
 // group, with its cells. Witnesses are written below dir; an empty dir writes
 // none. An error comes with the cells judged until then.
 func FromExplore(ctx context.Context, lab *explore.Lab, groups []ExploreGroup, bounds ExploreBounds, dir string, done func(ExploreGroup, []Cell)) ([]Cell, error) {
+	return each(ctx, groups, bounds.Parallel, func(ctx context.Context, g ExploreGroup) ([]Cell, error) {
+		results, err := g.search(ctx, lab, bounds)
+		if err != nil {
+			return nil, fmt.Errorf("explore %s: %w", g.Name(), err)
+		}
+		return g.judge(results, bounds, dir)
+	}, done)
+}
+
+// each judges groups side by side and keeps their order.
+func each(ctx context.Context, groups []ExploreGroup, parallel int, judge func(context.Context, ExploreGroup) ([]Cell, error), done func(ExploreGroup, []Cell)) ([]Cell, error) {
 	cells := make([][]Cell, len(groups))
 	running, ctx := errgroup.WithContext(ctx)
-	running.SetLimit(max(1, bounds.Parallel))
+	running.SetLimit(max(1, parallel))
 	for i, g := range groups {
 		running.Go(func() error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			results, err := g.search(ctx, lab, bounds)
-			if err != nil {
-				return fmt.Errorf("explore %s: %w", g.Name(), err)
-			}
-			mine, err := g.judge(results, bounds, dir)
+			mine, err := judge(ctx, g)
 			if err != nil {
 				return err
 			}
@@ -90,18 +97,35 @@ func FromExplore(ctx context.Context, lab *explore.Lab, groups []ExploreGroup, b
 	return all, err
 }
 
+// config is the search of a group with a stock.
+func (g ExploreGroup) config(stock int64, bounds ExploreBounds) explore.Config {
+	cfg := explore.Config{
+		Entry: g.Entry, Workload: g.Workload, Clients: bounds.Clients, Stock: stock, Retries: g.Retries,
+		Engine: bounds.Engine, MemoryLimit: bounds.MemoryLimit,
+	}
+	if g.Fault != faults.None {
+		cfg.Faults, cfg.MaxFaults = []faults.Kind{g.Fault}, bounds.MaxFaults
+	}
+	return cfg
+}
+
+// cell is what the cells of a group have in common.
+func (g ExploreGroup) cell(bounds ExploreBounds) Cell {
+	c := Cell{
+		Scheme: g.Entry.Scheme.Name(), Fault: g.Fault, Workload: g.Workload.Name, World: "explore",
+		ClientRetries: g.Retries, Exhaustive: true, Stock: bounds.Stock, MaxFaults: bounds.MaxFaults,
+	}
+	if g.Fault == faults.None {
+		c.MaxFaults = 0
+	}
+	return c
+}
+
 // search makes one search for each stock.
 func (g ExploreGroup) search(ctx context.Context, lab *explore.Lab, bounds ExploreBounds) ([]*explore.Result, error) {
 	var results []*explore.Result
 	for _, stock := range bounds.Stock {
-		cfg := explore.Config{
-			Entry: g.Entry, Workload: g.Workload, Clients: bounds.Clients, Stock: stock, Retries: g.Retries,
-			Engine: bounds.Engine, MemoryLimit: bounds.MemoryLimit,
-		}
-		if g.Fault != faults.None {
-			cfg.Faults, cfg.MaxFaults = []faults.Kind{g.Fault}, bounds.MaxFaults
-		}
-		r, err := lab.Run(ctx, cfg)
+		r, err := lab.Run(ctx, g.config(stock, bounds))
 		if err != nil {
 			return nil, err
 		}
@@ -118,13 +142,8 @@ func (g ExploreGroup) judge(results []*explore.Result, bounds ExploreBounds, dir
 	if clients == 0 {
 		clients = len(g.Workload.Clients)
 	}
-	base := Cell{
-		Scheme: g.Entry.Scheme.Name(), Fault: g.Fault, Workload: g.Workload.Name, World: "explore",
-		ClientRetries: g.Retries, Exhaustive: true, Clients: clients, Stock: bounds.Stock, MaxFaults: bounds.MaxFaults,
-	}
-	if g.Fault == faults.None {
-		base.MaxFaults = 0
-	}
+	base := g.cell(bounds)
+	base.Clients = Clients(clients)
 	executions := new(big.Int)
 	for _, r := range results {
 		base.Exhaustive = base.Exhaustive && r.Exhaustive

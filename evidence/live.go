@@ -33,7 +33,7 @@ func FromLive(e schemes.Entry, fault faults.Kind, w faults.Workload, retries str
 	for _, p := range model.Properties() {
 		c := Cell{
 			Scheme: e.Scheme.Name(), Fault: fault, Workload: w.Name, Property: p.ID, World: "live",
-			ClientRetries: retries, Declared: says(p.ID), Clients: len(w.Clients), Stock: []int64{w.Stock},
+			ClientRetries: retries, Declared: says(p.ID), Clients: Clients(len(w.Clients)), Stock: []int64{w.Stock},
 			MaxFaults: maxFaults, Runs: len(runs), Settled: settled, Open: open, Placements: Placements{enumerated, fired},
 		}
 		c.judge(e, runs)
@@ -82,7 +82,7 @@ func (b *Bounds) AddLive(backend servers.Backend, v servers.Versions, loads []fa
 		"redis " + v.Redis + " (" + v.RedisFrom + ")", "postgresql " + v.Postgres + " (" + v.PostgresFrom + ")",
 	}}
 	for _, w := range loads {
-		b.Live.Clients = max(b.Live.Clients, len(w.Clients))
+		b.Live.Clients = max(b.Live.Clients, Clients(len(w.Clients)))
 		b.Live.Stock = append(b.Live.Stock, w.Stock)
 	}
 	b.Assumptions = append(b.Assumptions,

@@ -42,9 +42,10 @@ func (k *kit) arrive(h, lid, ew uint32, index int32) variant {
 	if err != nil {
 		fail(err)
 	}
-	h2, sh, shiftID := k.land(h, l, eff.to, eff.inv, k.travels(d))
+	h2, sh, shiftID, me := k.land(h, eff.to, eff.inv, k.after(l, eff), k.travels(d))
+	was := l
 	l.slots = sh.apply(l.slots)
-	l = k.named(l, eff)
+	l = k.named(l, was, me)
 	l.late[index] = late{}
 	l = sortLate(l)
 	if at != eff.to && k.programs[l.who].roles[d.op].role.action == deduct {
@@ -70,11 +71,12 @@ func (k *kit) travels(d late) []int {
 }
 
 // vanish drops a delayed command that never arrives.
-func (k *kit) vanish(h, lid uint32, index int) (uint32, uint32) {
+func (k *kit) vanish(h, lid uint32, index int) (uint32, uint32, int32) {
 	l := k.locals[lid]
-	h2, _, _ := k.land(h, l, k.vers[h].at[0], identity(), k.travels(l.late[index]))
+	h2, sh, id, _ := k.land(h, k.vers[h].at[0], identity(), k.client(l), k.travels(l.late[index]))
+	l.slots = sh.apply(l.slots)
 	l.late[index] = late{}
-	return h2, k.local(sortLate(l))
+	return h2, k.local(sortLate(l)), id
 }
 
 // shifted is a local after the stores changed under it.

@@ -87,6 +87,7 @@ type kit struct {
 	resubmit bool // requests may be submitted again
 	loses    int  // how many writes a store may lose, 0 for none
 	mutant   mutant
+	alike    *alike // nil where every history of a client is a state of its own
 
 	locals   []local
 	localIDs map[local]uint32
@@ -216,7 +217,7 @@ func (k *kit) describe(l local) *info {
 		}
 	}
 	if l.stuck > 0 {
-		i.stuck = session(k.programs[l.who].index, int(l.op)*connsPerOp+int(l.stuck)-1)
+		i.stuck = session(k.client(l), int(l.op)*connsPerOp+int(l.stuck)-1)
 	}
 	i.ready = i.arrived && len(i.moves) > 0
 	if i.arrived && !i.ready {

@@ -46,6 +46,7 @@ type local struct {
 	begun  bool // the present operation has executed a step
 	stuck  int8 // its parked step plus one that waits in the database, 0 for none
 	node   int32
+	away   int32 // any number of clients: its sessions the database does not name
 	call   uint8 // epoch in which it began
 	taken  int8  // units it has taken from the counter so far
 	place  int16 // placement of the pause it is in

@@ -11,9 +11,13 @@ import (
 // follow moves a client along its automaton.
 func (k *kit) follow(l local, e event) (local, *node) {
 	a := k.role(l)
-	n, err := a.step(a.node(l.node), e)
+	from := a.node(l.node)
+	n, err := a.step(from, e)
 	if err != nil {
 		fail(err)
+	}
+	if k.alike != nil {
+		k.alike.met(from, e)
 	}
 	l.node = n.id
 	return l, n
@@ -122,10 +126,29 @@ func (k *kit) key(h uint32, l local, op uint8, cmd int32) execKey {
 	return q
 }
 
-// named gives a client that the stores did not know its new slot.
-func (k *kit) named(l local, eff effect) local {
-	if l.slots[0] < 0 && k.world.symmetry {
-		l.slots[0] = eff.slot
+// client is a client's number in the stores, -1 when they do not know it.
+func (k *kit) client(l local) int {
+	if k.world.symmetry {
+		return int(l.slots[0])
+	}
+	return k.programs[l.who].index
+}
+
+// after is a client's number in the stores after an effect of its own.
+func (k *kit) after(l local, eff effect) int {
+	switch {
+	case !k.world.symmetry:
+		return k.programs[l.who].index
+	case l.slots[0] >= 0:
+		return int(eff.inv[l.slots[0]])
+	}
+	return int(eff.slot)
+}
+
+// named gives a client that the stores did not know before its new slot.
+func (k *kit) named(l local, was local, me int) local {
+	if was.slots[0] < 0 && k.world.symmetry {
+		l.slots[0] = int8(me)
 	}
 	return l
 }
@@ -145,39 +168,52 @@ func (k *kit) fault(kind faults.Kind, l local) variant {
 	return variant{kind: kindIndex(kind), cost: 1, place: k.place(placement{kind, l.who, l.op, n.steps + 1})}
 }
 
-// land is where a step leaves the stores: after its effect, the client's
-// connections that it closed, and everything of a client that died.
-func (k *kit) land(h uint32, l local, to int32, inv [maxSlots]int8, hungUp []int) (uint32, shift, int32) {
-	to = k.world.hangUp(to, k.programs[l.who].index, hungUp)
-	return k.forward(h, to, inv)
+// land is where a step of client number me leaves the stores: after its effect,
+// the client's connections that it closed, and everything of a client that
+// died. The last of its answers is the client's number then.
+func (k *kit) land(h uint32, to int32, inv [maxSlots]int8, me int, hungUp []int) (uint32, shift, int32, int) {
+	to, again := k.world.hangUp(to, me, hungUp)
+	if k.world.symmetry && again != identity() {
+		for i, n := range inv {
+			if n >= 0 {
+				inv[i] = again[n]
+			}
+		}
+		if me >= 0 {
+			me = int(again[me])
+		}
+	}
+	h, sh, id := k.forward(h, to, inv)
+	return h, sh, id, me
 }
 
 // stop is the end of a step for a client that goes on: it takes the event,
 // hangs up what it closes, and perhaps has its answer.
-func (k *kit) stop(h uint32, l local, ep epoch, e event, to int32, inv [maxSlots]int8, keep int) (variant, local, *node) {
+func (k *kit) stop(h uint32, l local, ep epoch, e event, to int32, inv [maxSlots]int8, me, keep int) (variant, local, *node) {
 	was := k.role(l).node(l.node)
 	after, n := k.follow(l, e)
 	hungUp := newlyClosed(was.closed, n.closed)
 	if keep >= 0 {
 		hungUp = slices.DeleteFunc(hungUp, func(c int) bool { return c == keep })
 	}
-	h2, sh, id := k.land(h, l, to, inv, conns(l.op, hungUp))
+	h2, sh, id, me := k.land(h, to, inv, me, conns(l.op, hungUp))
 	after.slots = sh.apply(l.slots)
-	if n.done {
-		k.noTransaction(h2, l, n.closed)
+	after = k.named(after, l, me)
+	if n.done && me >= 0 {
+		k.noTransaction(h2, me, l.op, n.closed)
 	}
 	return variant{h: h2, epoch: ep.word(), shift: id, place: -1}, after, n
 }
 
 // noTransaction refuses schemes that answer and keep a transaction open: the
 // next operation would meet it.
-func (k *kit) noTransaction(h uint32, l local, closed []int) {
+func (k *kit) noTransaction(h uint32, me int, op uint8, closed []int) {
 	db := k.world.moment(k.vers[h].at[0]).sql.db
 	if db == nil {
 		return
 	}
 	for c := range connsPerOp {
-		if db.InTransaction(session(k.programs[l.who].index, int(l.op)*connsPerOp+c)) && !slices.Contains(closed, c) {
+		if db.InTransaction(session(me, int(op)*connsPerOp+c)) && !slices.Contains(closed, c) {
 			fail(fmt.Errorf("%w: %s leaves a transaction open when it answers", ErrScheme, k.cfg.Entry.Scheme.Name()))
 		}
 	}
@@ -190,16 +226,17 @@ func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, ef
 	st := k.role(l).node(l.node).pending[index]
 	l.stuck = 0
 	k.took(&l, at, eff.to)
+	me := k.after(l, eff)
 
 	if eff.blocked {
 		h2, sh, id := k.forward(h, eff.to, eff.inv)
 		waits := l
 		waits.slots = sh.apply(l.slots)
+		waits = k.named(waits, l, me)
 		waits.stuck = int8(st.conn) + 1
 		out = append(out, variant{h: h2, l: k.local(waits), epoch: ep.word(), shift: id, place: -1})
 	} else {
-		v, told, n := k.stop(h, l, ep, event{kind: replied, index: index, text: eff.reply}, eff.to, eff.inv, -1)
-		told = k.named(told, eff)
+		v, told, n := k.stop(h, l, ep, event{kind: replied, index: index, text: eff.reply}, eff.to, eff.inv, me, -1)
 		v.messages = eff.messages
 		fin, ep2 := k.finish(told, n, ep)
 		v.l, v.epoch = k.local(fin), ep2.word()
@@ -224,22 +261,21 @@ func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, ef
 		if k.cfg.Entry.Stores.SQL {
 			hungUp = allConns
 		}
-		h2, sh, id := k.land(h, l, eff.to, eff.inv, hungUp)
+		h2, sh, id, gone := k.land(h, eff.to, eff.inv, me, hungUp)
 		dead := l
 		if k.mutant == crashBefore {
-			h2, sh, id = k.land(h, l, at, identity(), hungUp)
+			h2, sh, id, gone = k.land(h, at, identity(), k.client(l), hungUp)
 			eff.messages = 0
 		}
 		dead.slots = sh.apply(l.slots)
-		dead = k.named(dead, eff)
+		dead = k.named(dead, l, gone)
 		dead.status, dead.node, dead.stuck = crashed, 0, 0
 		v.h, v.l, v.epoch, v.shift, v.messages = h2, k.local(dead), ep.word(), id, eff.messages
 		out = append(out, v)
 	}
 	replyLost := func(kind faults.Kind) {
 		f := k.fault(kind, l)
-		v, told, n := k.stop(h, l, ep, event{kind: cut, index: index}, eff.to, eff.inv, -1)
-		told = k.named(told, eff)
+		v, told, n := k.stop(h, l, ep, event{kind: cut, index: index}, eff.to, eff.inv, me, -1)
 		fin, ep2 := k.finish(told, n, ep)
 		f.h, f.l, f.epoch, f.shift, f.messages = v.h, k.local(fin), ep2.word(), v.shift, eff.messages
 		out = append(out, f)
@@ -260,7 +296,7 @@ func isCommit(s step) bool { return strings.EqualFold(splitArgs(s.args)[0], "com
 func (k *kit) lost(kind faults.Kind, h uint32, l local, ep epoch, mv move, keep int) variant {
 	f := k.fault(kind, l)
 	op := l.op
-	v, told, n := k.stop(h, l, ep, event{kind: cut, index: mv.index}, k.vers[h].at[0], identity(), keep)
+	v, told, n := k.stop(h, l, ep, event{kind: cut, index: mv.index}, k.vers[h].at[0], identity(), k.client(l), keep)
 	told, ep2 := k.finish(told, n, ep)
 	if kind == faults.RequestDelayed && k.mutant != delayForgotten {
 		told = withLate(told, late{cmd: mv.cmd + 1, place: f.place, op: op})
@@ -292,15 +328,15 @@ func (k *kit) granted(h, lid, ew uint32, kill bool) []variant {
 
 // who are the names by which a client goes in the database.
 func (k *kit) who(l local) execKey {
-	return execKey{slot: int8(k.programs[l.who].index), op: int8(l.op)}
+	return execKey{slot: int8(k.client(l)), op: int8(l.op)}
 }
 
 // orphan lets a statement go on whose client is gone.
-func (k *kit) orphan(h uint32, session int) uint32 {
+func (k *kit) orphan(h uint32, session int) (uint32, int32) {
 	eff, err := k.world.grant(k.vers[h].at[0], session, false, execKey{slot: -1})
 	if err != nil {
 		fail(err)
 	}
-	h2, _, _ := k.forward(h, eff.to, eff.inv)
-	return h2
+	h2, _, id := k.forward(h, eff.to, eff.inv)
+	return h2, id
 }

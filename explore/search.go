@@ -115,33 +115,47 @@ func (l *Lab) prepareIn(w *world, cfg Config, symmetry bool) (*searcher, error) 
 
 // begin makes the first state: the article is on sale and nobody has come.
 func (s *searcher) begin(who []uint8) error {
-	nothing, err := newMoment(s.cfg.Entry)
+	h, err := s.onSale()
 	if err != nil {
 		return err
 	}
-	empty, _ := s.world.change(-1, func(moment) moment { return nothing })
-	at, r, err := s.world.alone(empty, load, s.cfg.Stock, prober)
-	if err != nil {
-		return err
-	}
-	if r.outcome != model.OK {
-		return fmt.Errorf("%w: load: %s", ErrScheme, r.err)
-	}
-	v := versions{n: 1, track: s.loses > 0}
-	v.at[0] = at
-	s.initial[0] = s.version(v)
+	s.initial[0] = h
 	for i, p := range who {
-		l := local{who: p, node: s.programs[p].roles[0].root.id}
-		if s.programs[p].resubmits {
-			l.status = dormant
-		}
-		for v := range l.slots {
-			l.slots[v] = -1
-		}
-		s.initial[2+i] = s.local(l)
+		s.initial[2+i] = s.newcomer(p)
 	}
 	s.sort(&s.initial)
 	return nil
+}
+
+// onSale is the stores when the article is on sale.
+func (k *kit) onSale() (uint32, error) {
+	nothing, err := newMoment(k.cfg.Entry)
+	if err != nil {
+		return 0, err
+	}
+	empty, _ := k.world.change(-1, func(moment) moment { return nothing })
+	at, r, err := k.world.alone(empty, load, k.cfg.Stock, prober)
+	if err != nil {
+		return 0, err
+	}
+	if r.outcome != model.OK {
+		return 0, fmt.Errorf("%w: load: %s", ErrScheme, r.err)
+	}
+	v := versions{n: 1, track: k.loses > 0}
+	v.at[0] = at
+	return k.version(v), nil
+}
+
+// newcomer is a client of a program that has not come.
+func (k *kit) newcomer(program uint8) uint32 {
+	l := local{who: program, node: k.programs[program].roles[0].root.id}
+	if k.programs[program].resubmits {
+		l.status = dormant
+	}
+	for v := range l.slots {
+		l.slots[v] = -1
+	}
+	return k.local(l)
 }
 
 // sort puts interchangeable clients in order.
@@ -202,7 +216,7 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 	canJump := false
 	for _, n := range q.runnable {
 		if !s.owns(x, n) {
-			h := s.orphan(x[0], n)
+			h, _ := s.orphan(x[0], n) // without symmetry nobody has another number then
 			out = append(out, successor{state: *x, mult: 1, place: -1, fired: -1, deed: deed{what: orphans, index: int32(n)}})
 			out[len(out)-1].state[0] = h
 		}
@@ -273,7 +287,7 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 			if !open {
 				out = append(out, successor{state: *x, mult: mult, place: -1, fired: -1, deed: deed{what: vanishes, actor: uint8(i), index: int32(m)}})
 				o := &out[len(out)-1]
-				o.state[0], o.state[i] = s.vanish(x[0], x[i], m)
+				o.state[0], o.state[i], _ = s.vanish(x[0], x[i], m)
 			}
 		}
 		if info.status == rested || (info.status == paused && !ready && !canJump) {
@@ -310,7 +324,7 @@ type queue struct {
 
 var noQueue = &queue{}
 
-func (s *searcher) queue(h uint32) *queue {
+func (s *kit) queue(h uint32) *queue {
 	if !s.cfg.Entry.Stores.SQL {
 		return noQueue
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -245,6 +246,31 @@ func (s sqlState) abandon(sessions []int) sqlState {
 	for _, n := range sessions {
 		db.Abandon(n)
 	}
+	return sqlState{db}
+}
+
+// sessions lists those with a transaction or a statement in progress.
+func (s sqlState) sessions() []int {
+	if s.db == nil {
+		return nil
+	}
+	return s.db.Sessions()
+}
+
+// renamed gives clients other slots, and other names in what is stored.
+func (s sqlState) renamed(inv [maxSlots]int8, names *strings.Replacer) sqlState {
+	if s.db == nil {
+		return s
+	}
+	to := map[int]int{}
+	for _, n := range s.db.Sessions() {
+		if slot := n / maxConns; slot < maxSlots && inv[slot] >= 0 {
+			to[n] = session(int(inv[slot]), n%maxConns)
+		}
+	}
+	db := s.db.Clone()
+	db.Rename(to)
+	db.MapText(names.Replace)
 	return sqlState{db}
 }
 

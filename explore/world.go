@@ -34,6 +34,9 @@ func slotToken(i int) string { return clientPrefix + string(rune('0'+i)) }
 // interchangeable; Run starts again without symmetry.
 var errForeignName = errors.New("a reply names another client")
 
+// errTooManyNames: more clients are named in the stores than there are tokens.
+var errTooManyNames = errors.New("too many clients are named in the stores")
+
 // moment is everything the servers hold at one time.
 type moment struct {
 	redis redisstore.State
@@ -212,8 +215,12 @@ func (w *world) ask(k execKey) (effect, error) {
 		me = next
 		next++
 	}
-	if w.symmetry && k.slot != observer && next > maxSlots {
-		return effect{}, fmt.Errorf("%w: more than %d clients are named in the stores", ErrScheme, maxSlots)
+	most := maxSlots
+	if s.sql {
+		most-- // the last is the observer's
+	}
+	if w.symmetry && k.slot != observer && next > most {
+		return effect{}, fmt.Errorf("%w: %w: more than %d", ErrScheme, errTooManyNames, maxSlots)
 	}
 	toStore, fromStore := strings.NewReplacer(), strings.NewReplacer()
 	if k.slot != observer && !w.named {
@@ -298,7 +305,7 @@ func (w *world) canonical(m moment) (moment, [maxSlots]int8) {
 	if !w.symmetry {
 		return m, inv
 	}
-	text := m.redis.Encode()
+	text := m.redis.Encode() + m.sql.key()
 	n := int8(0)
 	same := true
 	for rest := text; ; {
@@ -315,6 +322,13 @@ func (w *world) canonical(m moment) (moment, [maxSlots]int8) {
 		inv[slot] = n
 		n++
 	}
+	for _, session := range m.sql.sessions() {
+		if slot := session / maxConns; slot < maxSlots-1 && inv[slot] < 0 {
+			same = same && int(n) == slot
+			inv[slot] = n
+			n++
+		}
+	}
 	m.slots = int(n)
 	if same {
 		return m, inv
@@ -325,7 +339,9 @@ func (w *world) canonical(m moment) (moment, [maxSlots]int8) {
 			pairs = append(pairs, slotToken(old), slotToken(int(now)))
 		}
 	}
-	m.redis = m.redis.Rename(strings.NewReplacer(pairs...))
+	names := strings.NewReplacer(pairs...)
+	m.redis = m.redis.Rename(names)
+	m.sql = m.sql.renamed(inv, names)
 	return m, inv
 }
 
@@ -434,7 +450,7 @@ func (w *world) alone(at int32, act action, qty int64, client string) (int32, re
 		if n, err = a.step(n, event{kind: replied, text: e.reply}); err != nil {
 			return 0, result{}, err
 		}
-		at = w.hangUp(at, maxSlots-1, newlyClosed(closed, n.closed))
+		at, _ = w.hangUp(at, maxSlots-1, newlyClosed(closed, n.closed))
 	}
 	return at, result{outcome: model.Unknown, err: "does not end"}, nil
 }
@@ -474,20 +490,19 @@ func newlyClosed(before, now []int) []int {
 	return fresh
 }
 
-// hangUp ends database sessions of a client.
-func (w *world) hangUp(at int32, client int, conns []int) int32 {
-	if len(conns) == 0 {
-		return at
+// hangUp ends database sessions of a client, by its number in the database.
+func (w *world) hangUp(at int32, client int, conns []int) (int32, [maxSlots]int8) {
+	if len(conns) == 0 || client < 0 {
+		return at, identity()
 	}
 	sessions := make([]int, len(conns))
 	for i, c := range conns {
 		sessions[i] = session(client, c)
 	}
-	to, _ := w.change(at, func(m moment) moment {
+	return w.change(at, func(m moment) moment {
 		m.sql = m.sql.abandon(sessions)
 		return m
 	})
-	return to
 }
 
 type grantKey struct {
@@ -513,10 +528,18 @@ func (w *world) grant(at int32, session int, kill bool, who execKey) (effect, er
 	}
 	if !w.named && who.slot >= 0 {
 		name := clientPrefix + faults.ClientName(int(who.slot))
+		if w.symmetry {
+			name = slotToken(int(who.slot))
+		}
 		e.reply = strings.NewReplacer(fmt.Sprintf("%s.%d", name, who.op+1), ownRequest, name, self).Replace(e.reply)
 	}
 	e.inv = identity()
 	e.slot = -1
+	if w.symmetry {
+		if m, e.inv = w.canonical(m); who.slot >= 0 {
+			e.slot = e.inv[who.slot]
+		}
+	}
 	e.to = w.intern(m)
 	w.grants[k] = e
 	return e, nil

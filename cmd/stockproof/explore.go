@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,33 +25,38 @@ import (
 type exploreOptions struct {
 	scheme, workload, retries, engine, format, out string
 	kinds                                          []string
-	clients, maxFaults, memory                     int
+	clients, maxFaults                             amount
+	memory                                         int
 	stock                                          int64
 	timeout                                        time.Duration
 	noSymmetry                                     bool
 }
 
 func exploreCommand() *cobra.Command {
-	var o exploreOptions
+	o := exploreOptions{clients: amount{n: 3, least: 1}, maxFaults: amount{n: 1}}
 	cmd := &cobra.Command{
 		Use:   "explore",
 		Short: "Cover every interleaving and every fault placement of one scheme",
 		Long: `Cover every interleaving and every fault placement of one scheme, within bounds,
 and show the shortest execution that breaks each property. Needs no server.
 
+With --clients any the safety properties are decided for every number of
+clients: oversell, negative-transient, negative-permanent, phantom-units and
+double-deduct. docs/any-number-of-clients.md says how.
+
 Exit status: 0 every property holds, 1 one is broken, 2 bad usage,
-4 the search did not end (time, memory).`,
+4 the search did not end (time, memory) or could not decide.`,
 		Example: "  stockproof explore --scheme lock --clients 3 --faults 1",
 		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return exploreOne(cmd, o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.scheme, "scheme", "", "the scheme to explore (required)")
-	f.IntVar(&o.clients, "clients", 3, "how many clients; more than the workload has repeat its programs")
+	f.Var(&o.clients, "clients", "how many clients; more than the workload has repeat its programs; any for every number at once")
 	f.Int64Var(&o.stock, "stock", 1, "units on sale")
 	f.StringVar(&o.workload, "workload", "unit", "what the clients want")
 	f.StringVar(&o.retries, "retries", "off", "retries of go-redis: off or default")
-	f.IntVar(&o.maxFaults, "faults", 1, "how many faults may happen in one execution, kinds mixed")
+	f.Var(&o.maxFaults, "faults", "how many faults may happen in one execution, kinds mixed; any only with --clients any")
 	f.StringSliceVar(&o.kinds, "kind", nil, "only these kinds of fault (default: all that explore places)")
 	f.StringVar(&o.engine, "engine", "miniredis", "what answers Redis commands: miniredis, or redis for a real redis-server")
 	f.IntVar(&o.memory, "memory", 2048, "longest the search may grow, in MiB; running out is inconclusive")
@@ -74,8 +80,14 @@ func (o exploreOptions) config() (cfg explore.Config, err error) {
 	if err := oneOf("engine", o.engine, "miniredis", "redis"); err != nil {
 		return cfg, err
 	}
-	if o.clients < 1 || o.stock < 1 || o.maxFaults < 0 || o.memory < 1 {
-		return cfg, usageError{fmt.Errorf("--clients, --stock and --memory are at least 1, --faults at least 0")}
+	if o.stock < 1 || o.memory < 1 {
+		return cfg, usageError{fmt.Errorf("--stock and --memory are at least 1")}
+	}
+	if o.maxFaults.any && !o.clients.any {
+		return cfg, usageError{fmt.Errorf("--faults any needs --clients any")}
+	}
+	if o.clients.any && o.noSymmetry {
+		return cfg, usageError{fmt.Errorf("--clients any counts clients: --no-symmetry makes no sense with it")}
 	}
 	entry, err := schemes.ByName(o.scheme)
 	if err != nil {
@@ -96,12 +108,12 @@ func (o exploreOptions) config() (cfg explore.Config, err error) {
 			kinds = append(kinds, k)
 		}
 	}
-	if o.maxFaults == 0 {
+	if o.maxFaults.n == 0 && !o.maxFaults.any {
 		kinds = nil
 	}
 	return explore.Config{
-		Entry: entry, Workload: load, Clients: o.clients, Stock: o.stock, Retries: o.retries, Faults: kinds,
-		MaxFaults: o.maxFaults, MemoryLimit: int64(o.memory) << 20, Engine: o.engine, NoSymmetry: o.noSymmetry,
+		Entry: entry, Workload: load, Clients: o.clients.n, Stock: o.stock, Retries: o.retries, Faults: kinds,
+		MaxFaults: o.maxFaults.n, MemoryLimit: int64(o.memory) << 20, Engine: o.engine, NoSymmetry: o.noSymmetry,
 	}, nil
 }
 
@@ -117,6 +129,9 @@ func exploreOne(cmd *cobra.Command, o exploreOptions) error {
 		defer cancel()
 	}
 	fewerCollections()
+	if o.clients.any {
+		return exploreAny(ctx, cmd, o, cfg)
+	}
 	bar := newBar(cmd, 0)
 	cfg.Progress = func(p explore.Progress) {
 		bar.Describe(fmt.Sprintf("%d states, %d transitions, %d waiting", p.States, p.Transitions, p.Waiting))
@@ -138,17 +153,21 @@ func exploreOne(cmd *cobra.Command, o exploreOptions) error {
 	if err != nil {
 		return err
 	}
-	status := evidence.ExitOK
-	for _, p := range model.Properties() {
-		switch r.Verdicts[p.ID].Status {
-		case explore.Violated:
-			return statusError(evidence.ExitBroken)
-		case explore.Inconclusive:
-			status = evidence.ExitInconclusive
-		}
+	var all []explore.Status
+	for _, v := range r.Verdicts {
+		all = append(all, v.Status)
 	}
-	if status != evidence.ExitOK {
-		return statusError(status)
+	return exitOf(all)
+}
+
+// exitOf is the exit status of some verdicts, nil for 0: a violation weighs
+// more than what is not known.
+func exitOf(all []explore.Status) error {
+	switch {
+	case slices.Contains(all, explore.Violated):
+		return statusError(evidence.ExitBroken)
+	case slices.Contains(all, explore.Inconclusive):
+		return statusError(evidence.ExitInconclusive)
 	}
 	return nil
 }

@@ -65,11 +65,11 @@ func TestVerifyExploresByDefaultAndWritesAWitnessForEachViolation(t *testing.T) 
 	var report evidence.Report
 	require.NoError(t, json.Unmarshal(raw, &report))
 	require.Equal(t, []string{"explore"}, report.Bounds.Worlds)
-	require.Equal(t, 3, report.Bounds.Explore.Clients)
+	require.EqualValues(t, 3, report.Bounds.Explore.Clients)
 	violated, witnesses := 0, []string{"replay"}
 	for _, c := range report.Cells {
 		require.True(t, c.Exhaustive, "%+v", c)
-		require.Equal(t, 3, c.Clients)
+		require.EqualValues(t, 3, c.Clients)
 		require.NotEmpty(t, c.Executions)
 		if c.Verdict == evidence.Violated {
 			violated++

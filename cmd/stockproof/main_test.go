@@ -61,7 +61,7 @@ func TestBadUsageAndBadInputExitWith2AndSayWhatIsWrong(t *testing.T) {
 		{"an unknown list", []string{"list", "prices"}, `there are schemes, faults`},
 		{"explore without a scheme", []string{"explore"}, "--scheme is missing"},
 		{"explore an unknown scheme", []string{"explore", "--scheme", "magic"}, `unknown scheme "magic"`},
-		{"explore with no client", []string{"explore", "--scheme", "lock", "--clients", "0"}, "--clients, --stock and --memory are at least 1"},
+		{"explore with no client", []string{"explore", "--scheme", "lock", "--clients", "0"}, "want a number from 1 on, or any"},
 		{"explore with more clients than fit", []string{"explore", "--scheme", "lock", "--clients", "50"}, "the most is 6"},
 		{"explore a fault it does not place", []string{"explore", "--scheme", "lock", "--kind", "client-pause-short"}, "client-pause-short is not placed in explore"},
 		{"an engine that does not exist", []string{"explore", "--scheme", "lock", "--engine", "valkey"}, `--engine "valkey"`},

@@ -548,6 +548,29 @@ func (db *DB) hangUp(session int) {
 	db.rest(session)
 }
 
+// Sessions lists the sessions that have a transaction or a statement in
+// progress: those that hold rows in the order of their rows, then the others in
+// ascending order.
+func (db *DB) Sessions() []int {
+	var out []int
+	add := func(id int) {
+		if !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	for _, rows := range db.tables {
+		for i := range rows {
+			if rows[i].op != rowFree {
+				add(rows[i].holder)
+			}
+		}
+	}
+	for _, s := range db.sessions {
+		add(s.id)
+	}
+	return out
+}
+
 // InTransaction reports whether the session is inside BEGIN … COMMIT, an
 // aborted block included.
 func (db *DB) InTransaction(session int) bool {
