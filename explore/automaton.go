@@ -61,9 +61,9 @@ type node struct {
 	asked    bool  // the deadline is known
 	deadline int64 // ms from here until it stirs by itself; 0: never
 
-	ran      atomic.Bool // the code has gone on from here
-	again    atomic.Bool // another run came here too and was parked alike
-	standing standing    // runs that stand here
+	ran      atomic.Bool  // the code has gone on from here
+	again    atomic.Int32 // further runs that came here too and were parked alike
+	standing standing     // runs that stand here
 }
 
 // result is what an action came to.

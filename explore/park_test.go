@@ -49,7 +49,7 @@ func TestEveryPlaceTheCodeWentOnFromIsSeenTwice(t *testing.T) {
 	for _, a := range lab.known {
 		for _, n := range a.nodes {
 			if n.base == nil && n.ran.Load() {
-				require.True(t, n.again.Load())
+				require.Positive(t, n.again.Load())
 				again++
 			}
 		}
