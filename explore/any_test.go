@@ -118,9 +118,9 @@ func counted(t *testing.T, lab *Lab, cfg Config, clients int) (out map[string]bo
 	return out, most, finite
 }
 
-// smallSales are small configurations of every sort: with and without names in the
+// counterSales are small configurations of every sort: with and without names in the
 // store, time, messages, late commands, a store that forgets, a restock.
-var smallSales = []struct {
+var counterSales = []struct {
 	scheme string
 	fault  faults.Kind
 	wl     string
@@ -150,7 +150,7 @@ var smallSales = []struct {
 
 func TestCountingClientsReachesTheControlStatesThatListingThemReaches(t *testing.T) {
 	lab := newLab(t)
-	for _, sale := range smallSales {
+	for _, sale := range counterSales {
 		t.Run(fmt.Sprint(sale), func(t *testing.T) {
 			cfg := one(t, sale.scheme, sale.fault, sale.wl, "off")
 			all, most, finite := counted(t, lab, cfg, 0)
