@@ -74,7 +74,7 @@ const (
 // Run; what cannot be decided is an inconclusive verdict with its reason.
 func (l *Lab) RunAny(ctx context.Context, cfg AnyConfig) (*AnyResult, error) {
 	began := time.Now()
-	cfg.Clients = len(cfg.Workload.Clients)
+	cfg.Clients, cfg.NoSymmetry = len(cfg.Workload.Clients), false
 	if cfg.Unbounded {
 		cfg.MaxFaults = 1 // the kit has to place them
 	}
@@ -109,6 +109,9 @@ func (l *Lab) RunAny(ctx context.Context, cfg AnyConfig) (*AnyResult, error) {
 		if !r.Finite && most > 0 {
 			break // counting further takes more states still
 		}
+	}
+	if err := l.confirm(cfg.Entry.Scheme.Name()); err != nil {
+		return nil, fmt.Errorf("explore %s: %w", cfg.Entry.Scheme.Name(), err)
 	}
 	for _, p := range open {
 		why := r.Why
