@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -178,7 +179,20 @@ func (p *processes) onFreePort(ctx context.Context, start func(port int) (*child
 	}
 }
 
+// Ports from firstPort up to ephemeral are nobody's near end: the kernel gives those of
+// connections from 32768 on (ip_local_port_range). A server that is started again on its
+// port would otherwise find, now and then, that a connection has taken it.
+const (
+	firstPort = 20000
+	ephemeral = 32768
+)
+
 func freePort() (int, error) {
+	for range 50 {
+		if port := firstPort + mathrand.IntN(ephemeral-firstPort); !inUse(port) {
+			return port, nil
+		}
+	}
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return 0, fmt.Errorf("free port: %w", err)
