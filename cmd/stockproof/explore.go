@@ -233,11 +233,16 @@ func exploreText(w io.Writer, cfg explore.Config, r *explore.Result) error {
 	fmt.Fprintf(&b, "%d states, %d transitions, %d of %d placements fired, %d runs of the scheme, %d store questions, %s, %.0f MB\n",
 		r.States, r.Transitions, r.PlacementsFired, r.PlacementsEnumerated, r.Extractions, r.StoreQuestions,
 		r.Elapsed.Round(time.Millisecond), float64(r.Bytes)/1e6)
-	for _, timeline := range order {
-		fmt.Fprintf(&b, "\nshortest execution that breaks %s:\n\n%s\n", strings.Join(told[timeline], ", "), timeline)
-	}
+	tellWitnesses(&b, order, told)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// tellWitnesses writes each timeline once, with the properties it breaks.
+func tellWitnesses(b *strings.Builder, order []string, told map[string][]string) {
+	for _, timeline := range order {
+		fmt.Fprintf(b, "\nshortest execution that breaks %s:\n\n%s\n", strings.Join(told[timeline], ", "), timeline)
+	}
 }
 
 // exploredJSON is the form of --format json.

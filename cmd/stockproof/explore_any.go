@@ -93,9 +93,7 @@ func anyText(w io.Writer, o exploreOptions, cfg explore.Config, r *explore.AnyRe
 	}
 	fmt.Fprintf(&b, "%d states of stores, faults and sums, %d with counts (up to %d, then many), %d moves, %s\n",
 		r.Controls, r.States, r.Cap, r.Moves, r.Elapsed.Round(time.Millisecond))
-	for _, timeline := range order {
-		fmt.Fprintf(&b, "\nshortest execution that breaks %s:\n\n%s\n", strings.Join(told[timeline], ", "), timeline)
-	}
+	tellWitnesses(&b, order, told)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
