@@ -1,9 +1,9 @@
 # One target for each thing a person does.
 .DEFAULT_GOAL := help
-.PHONY: explore verify compare bench test replays lint image clean help bin/stockproof
+.PHONY: explore verify compare bench test test-long replays lint image clean help bin/stockproof
 
 help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 bin/stockproof:
 	go build -o $@ ./cmd/stockproof
@@ -25,13 +25,16 @@ test: ## install what is missing, then lint and test on every backend
 	$(MAKE) --no-print-directory lint
 	scripts/test.sh
 
+test-long: ## also run the wider set of schemes live at every place
+	go test -tags long -count 1 -timeout 60m -run 'TestLive' .
+
 replays: ## replay every schedule 100 times on real servers and count what came out otherwise
 	go test -tags replays -timeout 60m -count 1 -v -run TestSchedulesManyTimes .
 
 lint: ## go vet and staticcheck
 	go vet ./...
 	go vet -tags nolive ./cmd/stockproof
-	go vet -tags replays .
+	go vet -tags replays,long .
 	go tool staticcheck ./...
 
 image: ## build the local image for the container backend

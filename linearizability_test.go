@@ -34,7 +34,7 @@ func TestExplore(t *testing.T) {
 // each verdict with the declared one in the same way.
 func TestLive(t *testing.T) {
 	world := liveWorld(t)
-	everyCell(t, live.KindsFor, live.RetriesFor, func(t *testing.T, e schemes.Entry, kind faults.Kind, load faults.Workload, retries string) {
+	everyCell(t, liveKinds, liveRetries, func(t *testing.T, e schemes.Entry, kind faults.Kind, load faults.Workload, retries string) {
 		steps, err := world.Observe(t.Context(), e, load, retries)
 		require.NoError(t, err)
 		plan := faults.Plan(kind, steps)
@@ -66,6 +66,23 @@ func everyCell(t *testing.T, kindsFor func(schemes.Entry) []faults.Kind, retries
 				})
 			}
 		})
+	}
+}
+
+// liveKinds and liveRetries are what TestLive runs of a scheme. Of the wider set
+// the everyday suite takes what separates schemes most; explore has covered all.
+func liveKinds(e schemes.Entry) []faults.Kind {
+	if e.Wider && !long {
+		return []faults.Kind{faults.None, faults.ClientCrash, faults.ReplyLost}
+	}
+	return live.KindsFor(e)
+}
+
+func liveRetries(e schemes.Entry) []string {
+	if all := live.RetriesFor(e); !e.Wider || long {
+		return all
+	} else {
+		return all[len(all)-1:]
 	}
 }
 

@@ -12,6 +12,10 @@ type Entry struct {
 	Summary    string // one line
 	Stores     Stores
 	Guarantees Guarantees
+	// Wider marks a scheme beyond those of the two design notes and their controls.
+	// The everyday suite explores it as fully, but runs it live at fewer places;
+	// the build tag long runs all of them.
+	Wider bool
 	// Hidden keeps a scheme out of All: a mutant is run by name only.
 	Hidden bool
 }

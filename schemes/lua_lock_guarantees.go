@@ -1,0 +1,36 @@
+package schemes
+
+import "stockproof/model"
+
+var luaLockGuarantees = Guarantees{[]Weakness{
+	{Fault: "client-crash", Breaks: []model.Property{model.LostUnits},
+		Why: "the script took the unit, the order was never written"},
+	{Fault: "client-crash", Workloads: []string{"unit"}, Breaks: []model.Property{model.FalseSoldOut, model.NonLinearizable},
+		Why: "the script took the unit, the order was never written"},
+	{Fault: "client-crash", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.FalseSoldOut, model.NonLinearizable}, World: "explore",
+		Why: "the script took the unit, the order was never written"},
+	{Fault: "request-lost", Breaks: []model.Property{model.LostUnits, model.FalseSoldOut, model.NonLinearizable},
+		Why: "the order never arrived, the unit is not given back"},
+	{Fault: "reply-lost", Breaks: []model.Property{model.LostUnits, model.FalseSoldOut, model.NonLinearizable},
+		Why: "the unit is gone and the order unknown; the library's repeat finds too few left"},
+	{Fault: "reply-lost", Workloads: []string{"restock"}, Retries: "default", Breaks: []model.Property{model.PhantomUnits},
+		Why: "the unit is gone and the order unknown; the library's repeat finds too few left"},
+	{Fault: "reply-lost", Workloads: []string{"mixed"}, Retries: "default", Breaks: []model.Property{model.DoubleDeduct},
+		Why: "the unit is gone and the order unknown; the library's repeat finds too few left"},
+	{Fault: "reply-lost", Workloads: []string{"restock"}, Retries: "default", Breaks: []model.Property{model.Oversell}, World: "explore",
+		Why: "the unit is gone and the order unknown; the library's repeat finds too few left"},
+	{Fault: "reply-lost", Workloads: []string{"unit", "restock"}, Retries: "default", Breaks: []model.Property{model.DoubleDeduct}, World: "explore",
+		Why: "the unit is gone and the order unknown; the library's repeat finds too few left"},
+	{Fault: "request-delayed", Breaks: []model.Property{model.LostUnits, model.FalseSoldOut, model.NonLinearizable},
+		Why: "the client gives up, the server executes the step later"},
+	{Fault: "request-delayed", Retries: "default", Breaks: []model.Property{model.DoubleDeduct},
+		Why: "the client gives up, the server executes the step later"},
+	{Fault: "request-delayed", Workloads: []string{"restock"}, Retries: "default", Breaks: []model.Property{model.Oversell, model.PhantomUnits},
+		Why: "the client gives up, the server executes the step later"},
+	{Fault: "duplicate-request", Breaks: []model.Property{model.LostUnits, model.DoubleDeduct, model.FalseSoldOut, model.NonLinearizable},
+		Why: "the second submission of a request is a purchase of its own"},
+	{Fault: "store-loses", Breaks: []model.Property{model.Oversell, model.PhantomUnits, model.NonLinearizable},
+		Why: "Redis forgets what it had acknowledged"},
+	{Fault: "store-loses", Workloads: []string{"restock"}, Breaks: []model.Property{model.LostUnits, model.FalseSoldOut},
+		Why: "Redis forgets what it had acknowledged"},
+}}

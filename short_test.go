@@ -1,0 +1,5 @@
+//go:build !long
+
+package stockproof_test
+
+const long = false
