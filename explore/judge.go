@@ -133,13 +133,16 @@ func (j *judge) rest(i uint32, x *state) {
 func judgeHistory(ops []model.Operation, rest model.Rest) []model.Finding {
 	findings := model.Laws(ops, rest)
 	f := model.Finding{Property: model.NonLinearizable, Evaluated: true}
-	if !linearizable(ops, rest.Initial) {
+	if answers, whole := linearizable(ops, rest.Initial, rest.Counter); !whole {
 		f.Broken, f.Amount = true, 1
 		words := make([]string, len(ops))
 		for i, o := range ops {
 			words[i] = o.String()
 		}
 		f.Detail = "no order fits: " + strings.Join(words, ", ")
+		if answers {
+			f.Detail = fmt.Sprintf("only with the read at rest, which shows %d, no order fits: %s", *rest.Counter, strings.Join(words, ", "))
+		}
 	}
 	return append(findings, f)
 }
@@ -264,9 +267,10 @@ func (j *judge) history(x *state, p *profile) ([]model.Operation, model.Rest) {
 }
 
 // linearizable decides exactly whether some order of the operations fits the
-// stock and real time. What is unknown may take effect at any time after its
-// call, or never. Time 2^n · n.
-func linearizable(all []model.Operation, initial int64) bool {
+// stock and real time, and whether one does that leaves what the counter shows
+// at rest (nil: it was not read). What is unknown may take effect at any time
+// after its call, or never. Time 2^n · n.
+func linearizable(all []model.Operation, initial int64, counter *int64) (answers, whole bool) {
 	var ops []model.Operation
 	for _, o := range all {
 		if o.Outcome == model.Busy || o.Outcome == model.Failed || (o.Outcome == model.Unknown && o.Op == model.Read) {
@@ -293,13 +297,16 @@ func linearizable(all []model.Operation, initial int64) bool {
 		if !reached[mask] {
 			continue
 		}
-		if mask&must == must {
-			return true
-		}
 		stock := initial
 		for i, o := range ops {
 			if mask>>i&1 == 1 {
 				stock -= effectOn(o)
+			}
+		}
+		if mask&must == must {
+			answers = true
+			if counter == nil || stock == *counter {
+				return true, true
 			}
 		}
 		for i, o := range ops {
@@ -308,7 +315,7 @@ func linearizable(all []model.Operation, initial int64) bool {
 			}
 		}
 	}
-	return false
+	return answers, false
 }
 
 // effectOn is what an operation takes when it takes effect.

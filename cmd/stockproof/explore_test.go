@@ -58,7 +58,7 @@ func TestExploreTellsItsResultInJSON(t *testing.T) {
 
 func TestVerifyExploresByDefaultAndWritesAWitnessForEachViolation(t *testing.T) {
 	out := t.TempDir()
-	status, stdout, stderr := command(t, "verify", "--out", out, "--scheme", "hincrby,lua-string", "--workload", "unit,mixed")
+	status, stdout, stderr := command(t, "verify", "--confirm", "off", "--out", out, "--scheme", "hincrby,lua-string", "--workload", "unit,mixed")
 	require.Equal(t, evidence.ExitOK, status, stdout+stderr)
 	raw, err := os.ReadFile(filepath.Join(out, "evidence.json"))
 	require.NoError(t, err)
