@@ -118,6 +118,8 @@ func TestLinearizabilityAgreesWithPorcupine(t *testing.T) {
 		m, list = model.PorcupineModel(initial, model.AtRest(ops, &counter))
 		want := porcupine.CheckOperations(m, list)
 		verdicts[want]++
+		likewise, wholly, decided := linearizableAtAll(ops, initial, &counter)
+		require.Equal(t, []bool{answers, whole, true}, []bool{likewise, wholly, decided}, "initial %d, %d at rest: %v", initial, counter, ops)
 		require.Equal(t, want, whole, "initial %d, %d at rest: %v", initial, counter, ops)
 	}
 	require.Greater(t, verdicts[true], histories/10)
