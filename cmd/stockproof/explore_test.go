@@ -21,6 +21,7 @@ func TestExploreShowsTheShortestWitnessAndExitsWith1(t *testing.T) {
 	require.Contains(t, stdout, "! pause")
 	require.Contains(t, stdout, "everything within 3 clients, 1 units, 1 faults")
 	require.Contains(t, stdout, "violates oversell=1")
+	require.Regexp(t, `first witness of oversell after [0-9.]+(µs|ms|s): 2 clients, \d+ lines`, stdout)
 }
 
 func TestExploreExitsWith0WhenEverythingHolds(t *testing.T) {
@@ -53,6 +54,7 @@ func TestExploreTellsItsResultInJSON(t *testing.T) {
 	require.Len(t, r.Verdicts, len(model.Properties()))
 	for _, v := range r.Verdicts {
 		require.Equal(t, v.Status == explore.Violated, v.Witness != "", v.Property)
+		require.Equal(t, v.Status == explore.Violated, v.First != nil, v.Property)
 	}
 }
 
