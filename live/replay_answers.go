@@ -66,6 +66,9 @@ func (r *replay) compareRest(ctx context.Context, patience func(*replayClient) b
 		}
 		if a, ok := r.take(c, c.touched); ok {
 			line := c.touched
+			if r.gate.heldTooLong(c.number) {
+				return fmt.Errorf("%w: a step of client %s was held for more than %s, after which go-redis gives it up", ErrTooSlow, name, libraryPatience)
+			}
 			return r.s.Diverges(line, "the answers "+r.s.AnswersText(r.s.Steps[line].Answers), r.s.AnswersText([]schedule.Answer{a}))
 		}
 	}

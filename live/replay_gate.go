@@ -44,6 +44,21 @@ type flying struct {
 	blocked  bool
 	over     bool
 	op       int // operation of the client that sent it, from 0
+	came     time.Time
+	decided  bool // what becomes of it
+}
+
+// heldTooLong says whether a step of the client waited here for so long that the
+// client's library gave its reply up.
+func (g *replayGate) heldTooLong(client int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for key, f := range g.steps {
+		if key.client == client && !f.decided && time.Since(f.came) >= libraryPatience {
+			return true
+		}
+	}
+	return false
 }
 
 func newReplayGate(clientCount int) *replayGate {
@@ -94,7 +109,7 @@ func (g *replayGate) await(ctx context.Context, limit time.Duration, ready func(
 
 // Request parks the step.
 func (g *replayGate) Request(ctx context.Context, s wire.Step) wire.RequestAction {
-	f := &flying{step: s, request: make(chan wire.RequestAction, 1), reply: make(chan wire.ReplyAction, 1),
+	f := &flying{step: s, came: time.Now(), request: make(chan wire.RequestAction, 1), reply: make(chan wire.ReplyAction, 1),
 		release: make(chan struct{}), drop: make(chan struct{}), returned: make(chan struct{})}
 	g.mu.Lock()
 	g.steps[stepKey{s.Client, s.N}] = f
@@ -120,6 +135,7 @@ func (g *replayGate) Request(ctx context.Context, s wire.Step) wire.RequestActio
 func (g *replayGate) decide(f *flying, action wire.RequestAction) {
 	g.mu.Lock()
 	g.unpark(f)
+	f.decided = true
 	g.mu.Unlock()
 	f.request <- action
 }
