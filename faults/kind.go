@@ -22,9 +22,18 @@ const (
 	RequestDelayed   Kind = "request-delayed"
 	DuplicateRequest Kind = "duplicate-request"
 	CommitReplyLost  Kind = "commit-reply-lost"
-	// Store faults.
-	StoreLoses  Kind = "store-loses"
-	ScriptFlush Kind = "script-flush"
+	// Server faults.
+	StoreLoses      Kind = "store-loses"
+	ScriptFlush     Kind = "script-flush"
+	RedisRestart    Kind = "redis-restart"
+	RedisFailover   Kind = "redis-failover"
+	RedisFreeze     Kind = "redis-freeze"
+	KeyEvicted      Kind = "key-evicted"
+	KeyExpired      Kind = "key-expired"
+	PostgresRestart Kind = "postgres-restart"
+	// Faults of those who run the sale.
+	StockReloaded    Kind = "stock-reloaded"
+	ReconcileOverlap Kind = "reconcile-overlap"
 )
 
 // Info describes a kind.
@@ -47,6 +56,14 @@ var kinds = []Info{
 	{CommitReplyLost, "reply-lost on a COMMIT", true, false},
 	{StoreLoses, "Redis comes back without its last acknowledged writes (failover, restart)", true, false},
 	{ScriptFlush, "Redis forgets its loaded scripts", true, false},
+	{RedisRestart, "Redis dies and comes back with what its persistence kept: nothing, a snapshot, the append-only file with or without its tail", false, false},
+	{RedisFailover, "a replica that lacks the last writes becomes the primary, with and without WAIT", false, false},
+	{RedisFreeze, "Redis stands still: clients give up, and the commands it has buffered run later", false, false},
+	{KeyEvicted, "Redis drops a key to free memory", false, false},
+	{KeyExpired, "the key of the stock reaches the end of a time to live", false, false},
+	{PostgresRestart, "PostgreSQL dies and comes back, with or without its last commits (synchronous_commit)", false, false},
+	{StockReloaded, "the preload runs again during the sale", false, false},
+	{ReconcileOverlap, "a reconciliation job reads and then writes while the sale goes on", false, false},
 }
 
 // Kinds lists every kind.
