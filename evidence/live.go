@@ -16,7 +16,7 @@ import (
 // A property is violated when any run broke it, and holds only when every run
 // evaluated and kept it and every placement was seen to fire.
 func FromLive(e schemes.Entry, fault faults.Kind, w faults.Workload, retries string, enumerated int, runs []*live.Run) []Cell {
-	says := declared(e, fault, w.Name, retries, "live")
+	says := declared(e, string(fault), w.Name, retries, "live")
 	fired := 0
 	settled, open := 0, 0
 	for _, r := range runs {

@@ -56,14 +56,14 @@ var kinds = []Info{
 	{CommitReplyLost, "reply-lost on a COMMIT", true, false},
 	{StoreLoses, "Redis comes back without its last acknowledged writes (failover, restart)", true, false},
 	{ScriptFlush, "Redis forgets its loaded scripts", true, false},
-	{RedisRestart, "Redis dies and comes back with what its persistence kept: nothing, a snapshot, the append-only file with or without its tail", false, false},
-	{RedisFailover, "a replica that lacks the last writes becomes the primary, with and without WAIT", false, false},
-	{RedisFreeze, "Redis stands still: clients give up, and the commands it has buffered run later", false, false},
-	{KeyEvicted, "Redis drops a key to free memory", false, false},
-	{KeyExpired, "the key of the stock reaches the end of a time to live", false, false},
-	{PostgresRestart, "PostgreSQL dies and comes back, with or without its last commits (synchronous_commit)", false, false},
-	{StockReloaded, "the preload runs again during the sale", false, false},
-	{ReconcileOverlap, "a reconciliation job reads and then writes while the sale goes on", false, false},
+	{RedisRestart, "Redis dies and comes back with what its persistence kept: nothing, a snapshot, the append-only file with or without its tail", true, false},
+	{RedisFailover, "a replica that lacks the last writes becomes the primary, with and without WAIT", true, false},
+	{RedisFreeze, "Redis stands still: clients give up, and the commands it has buffered run later", true, false},
+	{KeyEvicted, "Redis drops a key to free memory", true, false},
+	{KeyExpired, "the key of the stock reaches the end of a time to live", true, false},
+	{PostgresRestart, "PostgreSQL dies and comes back, with or without its last commits (synchronous_commit)", true, false},
+	{StockReloaded, "the preload runs again during the sale", true, false},
+	{ReconcileOverlap, "a reconciliation job reads and then writes while the sale goes on", true, false},
 }
 
 // Kinds lists every kind.

@@ -47,13 +47,28 @@ func (k Kind) Settings() []Setting {
 	return []Setting{NoSetting}
 }
 
-// Row is a kind and a setting in one word, as a row of the matrix is called:
-// redis-restart(rdb), or the kind alone.
+// Row is a kind and a setting in one word, as a row of the matrix is called and as
+// a declared weakness may name it: redis-restart(rdb), or the kind alone.
 func Row(k Kind, s Setting) string {
 	if s == NoSetting {
 		return string(k)
 	}
 	return fmt.Sprintf("%s(%s)", k, s)
+}
+
+// ParseRow undoes Row; the error is an *UnknownKindError or an
+// *UnknownSettingError.
+func ParseRow(name string) (Kind, Setting, error) {
+	kind, setting, has := strings.Cut(strings.TrimSuffix(name, ")"), "(")
+	k, err := ParseKind(kind)
+	if err != nil || !has {
+		return k, NoSetting, err
+	}
+	s := Setting(setting)
+	if !slices.Contains(settings[k], s) || Row(k, s) != name {
+		return k, NoSetting, &UnknownSettingError{name}
+	}
+	return k, s, nil
 }
 
 // UnknownSettingError names a setting that does not exist and those that do.

@@ -1,6 +1,10 @@
 package schemes
 
-import "stockproof/model"
+import (
+	"strings"
+
+	"stockproof/model"
+)
 
 // Guarantees is what a scheme declares about itself. Every property is
 // promised to hold under every fault, except those a Weakness names. The
@@ -11,7 +15,9 @@ type Guarantees struct {
 
 // Weakness is a set of properties a scheme is known to break.
 type Weakness struct {
-	Fault     string   // fault kind, see package faults
+	// Fault is a kind of fault, for every setting of the server it hits, or a kind
+	// and one setting, as faults.Row writes it: redis-restart(rdb).
+	Fault     string
 	Workloads []string // empty: every workload
 	Retries   string   // "off", "default", or empty: both
 	Breaks    []model.Property
@@ -23,12 +29,17 @@ type Weakness struct {
 	Why   string // one sentence
 }
 
+func (w Weakness) underFault(row string) bool {
+	kind, _, _ := strings.Cut(row, "(")
+	return w.Fault == row || w.Fault == kind
+}
+
 // Declared collects the properties declared broken for a cell of a world,
 // "explore" or "live": those that must show there, and those that may.
 func (g Guarantees) Declared(fault, workload, retries, world string) (must, may map[model.Property]bool) {
 	must, may = map[model.Property]bool{}, map[model.Property]bool{}
 	for _, w := range g.Weaknesses {
-		if w.Fault != fault || (w.Retries != "" && w.Retries != retries) || !w.inWorkload(workload) {
+		if !w.underFault(fault) || (w.Retries != "" && w.Retries != retries) || !w.inWorkload(workload) {
 			continue
 		}
 		for _, p := range w.Breaks {
