@@ -229,7 +229,7 @@ func TestExecutionsAreCountedExactlyAsLongAsThatCanBeRead(t *testing.T) {
 func TestEveryDeclaredWeaknessNamesWhatExists(t *testing.T) {
 	for _, e := range schemes.All() {
 		for _, w := range e.Guarantees.Weaknesses {
-			_, err := faults.ParseKind(w.Fault)
+			_, _, err := faults.ParseRow(w.Fault)
 			require.NoError(t, err, e.Scheme.Name())
 			for _, load := range w.Workloads {
 				_, err := faults.WorkloadByName(load)

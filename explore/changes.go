@@ -173,7 +173,7 @@ func (k *kit) agedVersions(h uint32, d int64) agedVersions {
 	}
 	v, sh := k.vers[h], stay()
 	for i := range v.at {
-		if i < int(v.n) || i == replicaAt && v.link != whole {
+		if i < int(v.n) || i == replicaAt && v.link.lags() {
 			a := k.world.age(v.at[i], d)
 			v.at[i], sh.inv[i] = a.to, a.inv
 		}

@@ -278,7 +278,7 @@ func (k *kit) forward(h uint32, to int32, inv [maxSlots]int8) (uint32, shift, in
 	was, is := k.world.moment(v.at[0]), k.world.moment(to)
 	sh := stay()
 	sh.inv[0] = inv
-	if v.link != whole && !sameKeys(was.redis, is.redis) {
+	if v.link.lags() && !sameKeys(was.redis, is.redis) {
 		v.lag++
 	}
 	if v.track && (was.redisID != is.redisID || k.forgets && k.world.committed(v.at[0]) != k.world.committed(to)) {

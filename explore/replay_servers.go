@@ -68,13 +68,13 @@ func (r *replayer) befalls(st *schedule.Step, diverged func(string, string) erro
 		}
 		r.link = refused
 	case schedule.TakesOver:
-		if r.link == whole {
-			return true, diverged("a replica that is behind", "one that has every write")
+		if !r.link.lags() {
+			return true, diverged("a replica that is behind", "none")
 		}
 		if r.lag != st.Lost {
 			return true, diverged(fmt.Sprintf("a replica that lacks %d writes", st.Lost), fmt.Sprint(r.lag))
 		}
-		r.now.redis, r.link, r.before = r.replica.WithoutScripts(), whole, nil
+		r.now.redis, r.link, r.before = r.replica.WithoutScripts(), alone, nil
 	default:
 		return false, nil
 	}

@@ -134,7 +134,7 @@ func (r *replayer) execute(c *replayClient, s step) (reply string, blocked bool,
 	if reply, ok := r.answersAlone(s, res); ok {
 		return reply, false, nil, nil
 	}
-	if r.link != whole && !sameKeys(res.State, r.now.redis) {
+	if r.link.lags() && !sameKeys(res.State, r.now.redis) {
 		r.lag++
 	}
 	if res.State.Encode() != r.now.redis.Encode() {

@@ -28,7 +28,11 @@ const (
 	whole   link = iota // the replica has every write
 	behind              // it has none since the link broke
 	refused             // and the primary has noticed: it refuses writes
+	alone               // the replica is the primary, and has none of its own
 )
+
+// lags says that there is a replica that lacks writes.
+func (l link) lags() bool { return l == behind || l == refused }
 
 // placesOf are the settings under which a kind is placed; none when it is not.
 func (c *Config) placesOf(kind faults.Kind) []faults.Setting {
@@ -156,11 +160,15 @@ func (k *kit) thaws(list []blow, h uint32) []blow {
 // failovers are the stages of a failover: the link to the replica breaks, the
 // primary may notice, the replica takes over. When the link breaks the replica
 // has every write until then, which is what WAIT acknowledges; so how far it is
-// behind is decided by how much happens in between. The fault has fired when
-// writes were lost.
+// behind is decided by how much happens in between. The new primary has no
+// replica, so WAIT answers 0 from then on, and it does not insist on one. The
+// fault has fired when writes were lost.
 func (k *kit) failovers(list []blow, h uint32) []blow {
 	v := k.vers[h]
 	place := k.place(placement{kind: faults.RedisFailover})
+	if v.link == alone {
+		return list
+	}
 	if v.link == whole {
 		next, sh := v, stay()
 		next.link, next.at[replicaAt] = behind, v.at[0]
@@ -174,7 +182,7 @@ func (k *kit) failovers(list []blow, h uint32) []blow {
 		list = append(list, blow{step: WitnessStep{Kind: StepRefuses}, h: k.version(next), place: -1, fired: -1, during: true})
 	}
 	now, replica := k.world.moment(v.at[0]), k.world.moment(v.at[replicaAt])
-	next, sh := versions{track: v.track, n: 1}, stay()
+	next, sh := versions{track: v.track, n: 1, link: alone}, stay()
 	for i := range sh.source {
 		sh.source[i] = -1
 	}

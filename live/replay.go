@@ -132,6 +132,8 @@ func Cannot(s *schedule.Schedule) (reasons []string) {
 		st := &s.Steps[i]
 		me := waiter{st.Client, st.Conn}
 		switch {
+		case beyondReplay(st.Kind):
+			reasons = append(reasons, fmt.Sprintf("line %d: %s is not replayed on real servers", st.Note.Line, st.FaultKind()))
 		case st.Kind == schedule.Command && st.Reply.Kind == schedule.Blocked:
 			waiting = append(waiting, me)
 		case st.Kind == schedule.GoesOn || st.Kind == schedule.Deadlock:
@@ -146,6 +148,12 @@ func Cannot(s *schedule.Schedule) (reasons []string) {
 		}
 	}
 	return reasons
+}
+
+// beyondReplay says that no replay on real servers does such a step.
+func beyondReplay(kind schedule.Kind) bool {
+	return slices.Contains([]schedule.Kind{schedule.Restarts, schedule.FallsBehind, schedule.Refuses, schedule.TakesOver, schedule.Freezes, schedule.Thaws,
+		schedule.Evicts, schedule.Expires, schedule.Loads, schedule.Reconciles}, kind)
 }
 
 // ReplaysAtOnce is how many replays of a world are worth starting at the same

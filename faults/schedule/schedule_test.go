@@ -125,7 +125,7 @@ func TestABadLineIsNamedWithItsReason(t *testing.T) {
 		{small("a  GET x  ! gives-up"), line, "stands still"},
 		{small("redis evicts"), line, "which key"},
 		{small("replica takes over 1"), line, "not fallen behind"},
-		{small("replica falls behind", "replica falls behind"), line + 1, "already"},
+		{small("replica falls behind", "replica falls behind"), line + 1, "no replica"},
 		{small("primary refuses writes"), line, "fallen behind"},
 		{small("replica falls behind", "replica takes over many"), line + 1, "a number of writes"},
 		{small("walk"), line, "want a client"},

@@ -118,7 +118,7 @@ func cutRestart(text string, kind faults.Kind, st *Step) (rest string, err error
 
 // servers is where the servers stand.
 type servers struct {
-	frozen, behind, refuses bool
+	frozen, behind, refuses, alone bool
 }
 
 // follow holds a step against what the servers can do.
@@ -142,8 +142,8 @@ func (p *servers) follow(st *Step) error {
 		}
 		p.frozen = st.Kind == Freezes
 	case FallsBehind:
-		if p.behind {
-			return fmt.Errorf("the replica is behind already")
+		if p.behind || p.alone {
+			return fmt.Errorf("there is no replica that is not behind")
 		}
 		p.behind = true
 	case Refuses:
@@ -155,7 +155,7 @@ func (p *servers) follow(st *Step) error {
 		if !p.behind {
 			return fmt.Errorf("the replica has not fallen behind")
 		}
-		p.behind, p.refuses = false, false
+		p.behind, p.alone = false, true
 	}
 	return nil
 }
