@@ -115,6 +115,9 @@ func (w weakness) event(s *schedule.Schedule) string {
 				faults.AOFAlways:     "Redis restarts and has lost nothing but its scripts.",
 			}[st.Setting]
 		case faults.RedisFailover:
+			if !slices.ContainsFunc(s.Steps, func(st schedule.Step) bool { return st.Kind == schedule.TakesOver }) {
+				return "The link to the replica breaks, so WAIT is not answered."
+			}
 			return "The link to the replica breaks, and later the replica takes over without what was written since."
 		case faults.RedisFreeze:
 			return "Redis stands still; commands of clients that have given up run when it goes on."
