@@ -125,7 +125,7 @@ func (o exploreOptions) config() (cfg explore.Config, err error) {
 	}
 	return explore.Config{
 		Settings: settings,
-		Entry: entry, Workload: load, Clients: o.clients.n, Stock: o.stock, Retries: o.retries, Faults: kinds,
+		Entry:    entry, Workload: load, Clients: o.clients.n, Stock: o.stock, Retries: o.retries, Faults: kinds,
 		MaxFaults: o.maxFaults.n, MemoryLimit: int64(o.memory) << 20, Engine: o.engine, NoSymmetry: o.noSymmetry,
 	}, nil
 }
