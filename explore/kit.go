@@ -52,8 +52,6 @@ var faultKinds = []faults.Kind{faults.None, faults.ClientCrash, faults.ClientPau
 var (
 	pauseKind = kindIndex(faults.ClientPause)
 	delayKind = kindIndex(faults.RequestDelayed)
-
-	freezeKind = kindIndex(faults.RedisFreeze)
 )
 
 func kindIndex(k faults.Kind) uint8 {
