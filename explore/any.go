@@ -112,9 +112,14 @@ func (l *Lab) RunAny(ctx context.Context, cfg AnyConfig) (*AnyResult, error) {
 	open := slices.Clone(AnyProperties())
 	x := newAlike()
 	for most := uint8(0); most <= anyCaps && len(open) > 0; most++ {
+		before := *r
 		found, err := l.countClients(ctx, cfg, most, x, r)
 		if err != nil {
 			return nil, fmt.Errorf("explore %s: %w", cfg.Entry.Scheme.Name(), err)
+		}
+		if before.Finite && !r.Finite {
+			*r = before // what was covered by counting less far stays covered
+			break
 		}
 		for _, p := range open {
 			if r.Finite && !found[p] {
@@ -218,7 +223,9 @@ func (l *Lab) anySystem(cfg AnyConfig, clients int, x *alike) (*anySystem, count
 	if clients > 0 {
 		one.Clients = clients
 	}
-	programs, who, err := l.cast(one, true)
+	buyers := one
+	buyers.Faults = nil // who submits a request again is added below
+	programs, who, err := l.cast(buyers, true)
 	if err != nil {
 		return nil, start, err
 	}
