@@ -136,8 +136,8 @@ func (r *replayer) restartDatabase(st *schedule.Step, diverged func(string, stri
 			continue
 		}
 		for _, n := range sessions {
-			conn := n % maxConns
-			if n/maxConns != c.number {
+			conn := n - session(c.first, 0)
+			if conn < 0 || conn >= c.room {
 				continue
 			}
 			places := c.run.wire.pending()

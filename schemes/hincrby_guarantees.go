@@ -128,6 +128,8 @@ var hincrbyGuarantees = Guarantees{[]Weakness{
 		Why: "commands of those who have given up run when the server goes on, and nobody knows of it"},
 	{Fault: "redis-freeze", Workloads: []string{"unit", "mixed"}, Breaks: []model.Property{model.NegativePermanent}, World: "explore",
 		Why: "commands of those who have given up run when the server goes on, and nobody knows of it"},
+	{Fault: "redis-freeze", Workloads: []string{"unit"}, Breaks: []model.Property{model.NonLinearizable}, World: "explore",
+		Why: "commands of those who have given up run when the server goes on, and nobody knows of it"},
 	{Fault: "redis-freeze", Breaks: []model.Property{model.NegativeTransient}, World: "explore",
 		Why: "the decrement is visible before it is taken back; the fault adds nothing"},
 	{Fault: "redis-freeze", Workloads: []string{"mixed"}, Breaks: []model.Property{model.FalseSoldOut, model.NonLinearizable}, World: "explore",

@@ -193,7 +193,10 @@ type Step struct {
 	// RequestDelayed and RedisFreeze (the client gives up a command that a server
 	// that stands still will execute later), on its way back for ReplyLost and
 	// CommitReplyLost.
-	Fault   faults.Kind
+	Fault faults.Kind
+	// Unread: the client of a ClientPause stops before it has read the reply, and
+	// reads it when it resumes.
+	Unread  bool
 	Wait    time.Duration
 	Lost    int            // writes that Redis forgets, commits that PostgreSQL forgets
 	Setting faults.Setting // of the server that Restarts
@@ -257,6 +260,17 @@ var faultWords = map[faults.Kind]string{
 	faults.RequestDelayed:  "request-delayed",
 	faults.CommitReplyLost: "commit-reply-lost",
 	faults.RedisFreeze:     "gives-up",
+}
+
+// unreadPause is the word for a pause with Unread.
+const unreadPause = "pause-unread"
+
+// faultWord is the fault of a step as a schedule writes it.
+func (st *Step) faultWord() string {
+	if st.Unread {
+		return unreadPause
+	}
+	return faultWords[st.Fault]
 }
 
 func faultByWord(word string) (faults.Kind, bool) {
