@@ -159,7 +159,7 @@ var alterations = []struct {
 		return s.Notes[schedule.PartOutcome].Line
 	}},
 	{"stock", func(s *schedule.Schedule) int {
-		s.Final.Units++
+		s.Final = schedule.Stock{Known: true, Units: s.Final.Units + 1} // also where it cannot be read
 		return s.Notes[schedule.PartFinal].Line
 	}},
 	{"violates", func(s *schedule.Schedule) int {
