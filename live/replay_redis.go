@@ -220,7 +220,7 @@ func (o *ownRedis) number(ctx context.Context, client *redis.Client, section, ti
 
 // cutLink leaves the replica with what it has, once it has everything so far.
 func (o *ownRedis) cutLink(ctx context.Context) error {
-	replica := redis.NewClient(&redis.Options{Addr: o.server.Replica})
+	replica := redis.NewClient(&redis.Options{Addr: o.server.Replica.Addr})
 	defer replica.Close()
 	sent, err := o.number(ctx, o.client, "replication", "Replication", "master_repl_offset")
 	if err != nil {
@@ -265,7 +265,7 @@ func (o *ownRedis) lose(ctx context.Context, n int) (err error) {
 	case Snapshot:
 		err = o.server.Restart(ctx, ":")
 	case StaleReplica:
-		back = o.server.Replica
+		back = o.server.Replica.Addr
 	}
 	if err != nil {
 		return err

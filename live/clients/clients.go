@@ -15,8 +15,7 @@ import (
 	"sync"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"stockproof/live/halt"
 	"stockproof/live/reaper"
 	"stockproof/live/role"
 	"stockproof/model"
@@ -179,28 +178,7 @@ func (p *Process) Kill() {
 
 // Stop stops every thread of the process and returns when the kernel has said
 // that they stand still.
-func (p *Process) Stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		return fmt.Errorf("stop client %d: %w", p.PID(), err)
-	}
-	for {
-		// WNOWAIT leaves the news to be found again, so this does not take the
-		// exit status away from Wait.
-		err := unix.Waitid(unix.P_PID, p.PID(), nil, unix.WSTOPPED|unix.WNOWAIT, nil)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("wait until client %d stands still: %w", p.PID(), err)
-		}
-		return nil
-	}
-}
+func (p *Process) Stop() error { return halt.Stop(p.cmd.Process) }
 
 // Continue lets a stopped process go on.
-func (p *Process) Continue() error {
-	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		return fmt.Errorf("continue client %d: %w", p.PID(), err)
-	}
-	return nil
-}
+func (p *Process) Continue() error { return halt.Continue(p.cmd.Process) }
