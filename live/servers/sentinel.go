@@ -20,12 +20,14 @@ type Watched struct {
 	Name string
 }
 
-// Times of the sentinels. They ask for a replica whose link has been down for no
-// longer than ten times the first; a primary that is replaced by hand is put back
-// after the second, so it must not end within a run.
+// Times of the sentinels. They promote only a replica whose link has not been down
+// for longer than ten times the first before they found the primary dead. An
+// attempt that found none is repeated after twice the second, and a replica that
+// was told to follow somebody else is put back after it.
 const (
-	sentinelDownAfter = 500 * time.Millisecond
-	sentinelFailover  = 60 * time.Second
+	sentinelDownAfter = 1 * time.Second
+	sentinelFailover  = 10 * time.Second
+	sentinelLooks     = 200 * time.Millisecond // at INFO of its servers
 )
 
 // WatchedOptions adapts a Watched.
@@ -69,7 +71,14 @@ func (w *Watched) ready(ctx context.Context) error {
 		return err
 	}
 	for _, sentinel := range w.Sentinels {
-		err := askSentinel(ctx, sentinel, func(c *redis.SentinelClient) error {
+		// By default it looks at its servers every 10 s.
+		err := sentinel.ask(ctx, func(c *redis.Client) error {
+			return c.Do(ctx, "SENTINEL", "DEBUG", "info-period", sentinelLooks.Milliseconds()).Err()
+		})
+		if err != nil {
+			return err
+		}
+		err = askSentinel(ctx, sentinel, func(c *redis.SentinelClient) error {
 			master, err := c.Master(ctx, w.Name).Result()
 			if err != nil {
 				return err
