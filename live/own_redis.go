@@ -96,7 +96,10 @@ func (o *ownRedis) renew(ctx context.Context) error {
 		if err := o.server.Promote(ctx); err != nil {
 			return err
 		}
-		if err := o.server.Replica.Rejoin(ctx, o.server.Node); err != nil {
+		// Scripts are not replicated, and neither is that they are forgotten.
+		replica := redis.NewClient(&redis.Options{Addr: o.server.Replica.Addr})
+		defer replica.Close()
+		if err := errors.Join(o.server.Replica.Rejoin(ctx, o.server.Node), replica.ScriptFlush(ctx).Err()); err != nil {
 			return err
 		}
 		o.relay.Hold()
@@ -106,13 +109,16 @@ func (o *ownRedis) renew(ctx context.Context) error {
 		o.serves(o.server.Addr)
 	}
 	o.writes, o.lines, o.last, o.tie, o.kept, o.keepAt = nil, nil, moment{}, moment{}, false, 0
-	return errors.Join(o.client.FlushAll(ctx).Err(), o.client.ScriptFlush(ctx).Err())
+	return errors.Join(o.client.ConfigSet(ctx, "min-replicas-to-write", "0").Err(), o.client.FlushAll(ctx).Err(), o.client.ScriptFlush(ctx).Err())
 }
 
-// closeSpares ends the Redis servers kept for further replays.
+// closeSpares ends the servers kept for further replays and runs.
 func (w *World) closeSpares() error {
 	var errs []error
 	for _, o := range w.spare {
+		errs = append(errs, o.close())
+	}
+	for _, o := range w.sparePG {
 		errs = append(errs, o.close())
 	}
 	return errors.Join(errs...)
@@ -244,21 +250,25 @@ func (o *ownRedis) lose(ctx context.Context, n int) (err error) {
 // append-only file, from its snapshot, or as its replica. The clients'
 // connections are kept by the relay.
 func (o *ownRedis) comeBack(ctx context.Context, tail int64) (err error) {
+	if o.loss != StaleReplica {
+		return o.comeBackWith(ctx, cutTail(tail))
+	}
 	o.relay.Hold()
 	back := o.server.Addr
 	defer func() { err = errors.Join(err, o.relay.Resume(back)) }()
-	switch o.loss {
-	case AOFTail:
-		err = o.server.Restart(ctx, cutTail(tail))
-	case Snapshot:
-		err = o.server.Restart(ctx, ":")
-	case StaleReplica:
-		if err = o.server.Replica.Promote(ctx); err == nil {
-			back = o.server.Replica.Addr
-		}
-	}
-	if err == nil {
+	if err = o.server.Replica.Promote(ctx); err == nil {
+		back = o.server.Replica.Addr
 		o.serves(back)
+	}
+	return err
+}
+
+// comeBackWith kills Redis, runs a script in its folder, and starts it again.
+func (o *ownRedis) comeBackWith(ctx context.Context, script string) (err error) {
+	o.relay.Hold()
+	defer func() { err = errors.Join(err, o.relay.Resume(o.server.Addr)) }()
+	if err = o.server.Restart(ctx, script); err == nil {
+		o.serves(o.server.Addr)
 	}
 	return err
 }

@@ -33,9 +33,7 @@ func Losses() []Loss { return []Loss{AOFTail, Snapshot, StaleReplica} }
 // needsOwnRedis says whether a schedule does something to Redis that no other
 // run may see.
 func needsOwnRedis(s *schedule.Schedule) bool {
-	return slices.ContainsFunc(s.Steps, func(st schedule.Step) bool {
-		return st.Kind == schedule.Loses || st.Kind == schedule.Flush
-	})
+	return s.Times.Replicas > 0 || slices.ContainsFunc(s.Steps, func(st schedule.Step) bool { return happensToRedis(&st) })
 }
 
 // lose makes Redis lose the writes of a line.

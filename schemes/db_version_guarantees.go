@@ -21,7 +21,7 @@ var dbVersionGuarantees = Guarantees{[]Weakness{
 		Why: "who read a version that is no longer the newest is sent away; the fault adds nothing"},
 	{Fault: "duplicate-request", Breaks: []model.Property{model.Unsold},
 		Why: "who read a version that is no longer the newest is sent away; the order number stops the second purchase"},
-	{Fault: "commit-reply-lost", Breaks: []model.Property{model.Unsold},
+	{Fault: "commit-reply-lost", Breaks: []model.Property{model.Unsold}, World: "explore",
 		Why: "who read a version that is no longer the newest is sent away; the order settles the doubt"},
 	// Servers and jobs.
 	{Fault: "postgres-restart(on)", Breaks: []model.Property{model.Unsold}, World: "explore",

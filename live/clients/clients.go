@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
+	"time"
 
 	"stockproof/live/halt"
 	"stockproof/live/reaper"
@@ -31,6 +32,12 @@ type Setup struct {
 	DSN       string         `json:"dsn,omitempty"`
 	Retries   string         `json:"retries"` // "off" or "default"
 	Times     schemes.Config `json:"times"`
+	// Patience is how long the client waits for an answer of Redis; 0: go-redis's
+	// own 3 s.
+	Patience time.Duration `json:"patience,omitempty"`
+	// Pool is the most connections that the client opens to either server; 0: the
+	// libraries' own.
+	Pool int `json:"pool,omitempty"`
 }
 
 // Operation is what a client is told to do.

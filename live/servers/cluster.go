@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -93,3 +94,45 @@ func (c *Cluster) Addrs() (addrs []string) {
 
 // Close ends every node.
 func (c *Cluster) Close() error { return closeNodes(c.Nodes) }
+
+// Slot is the hash slot of a key: CRC16 (XMODEM) of what stands between the first
+// { and the next }, if that is not empty, otherwise of all of it, modulo Slots
+// (Redis cluster specification, "Key distribution model").
+func (c *Cluster) Slot(key string) int64 {
+	if open := strings.IndexByte(key, '{'); open >= 0 {
+		if tag, _, closed := strings.Cut(key[open+1:], "}"); closed && tag != "" {
+			key = tag
+		}
+	}
+	var crc uint16
+	for _, b := range []byte(key) {
+		crc ^= uint16(b) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int64(crc % Slots)
+}
+
+// Owner is the node, from 0, that was given a slot.
+func (c *Cluster) Owner(slot int64) int {
+	for i := range c.Nodes {
+		if slot < int64((i+1)*Slots/len(c.Nodes)) {
+			return i
+		}
+	}
+	panic(fmt.Sprintf("servers: there is no slot %d", slot))
+}
+
+// AskSlot asks a node for the slot of a key.
+func (c *Cluster) AskSlot(ctx context.Context, key string) (slot int64, err error) {
+	err = c.Nodes[0].ask(ctx, func(r *redis.Client) (err error) {
+		slot, err = r.ClusterKeySlot(ctx, key).Result()
+		return err
+	})
+	return slot, err
+}

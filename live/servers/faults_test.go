@@ -81,8 +81,9 @@ func requireStaleReplica(t *testing.T, s *servers.Set) {
 	require.NoError(t, old.DecrBy(t.Context(), "stock", 3).Err())
 	require.NoError(t, r.Freeze(t.Context()), "as if it were dead")
 	require.NoError(t, r.Replica.Thaw(t.Context()))
+	require.EventuallyWithT(t, func(c *assert.CollectT) { require.Equal(c, "7", next.Get(t.Context(), "stock").Val()) }, limit, 5*time.Millisecond,
+		"frozen is not behind: the kernel had kept the write for it")
 	require.NoError(t, r.Replica.Promote(t.Context()))
-	require.Equal(t, "7", next.Get(t.Context(), "stock").Val(), "frozen is not behind: the kernel had kept the write for it")
 	require.NoError(t, r.Thaw(t.Context()))
 
 	require.NoError(t, r.Replica.Rejoin(t.Context(), r.Node))
@@ -111,7 +112,7 @@ func requireSentinels(t *testing.T, s *servers.Set) {
 		require.Equal(a, "10", c.Get(t.Context(), "stock").Val(), "the client finds the new primary, which lacks the write")
 	}, limit, 5*time.Millisecond)
 	require.NoError(t, w.Primary.Start(t.Context()))
-	require.NoError(t, w.Primary.Follows(t.Context()), "the sentinel makes the old primary a replica of the new one")
+	require.NoError(t, w.Primary.Follows(t.Context(), w.Replica), "the sentinel makes the old primary a replica of the new one")
 	require.NoError(t, w.Close())
 }
 

@@ -49,7 +49,7 @@ func (s *Set) StartRedis(ctx context.Context, opt RedisOptions) (*Redis, error) 
 	r := &Redis{Node: nodes[0]}
 	if opt.Replica {
 		r.Replica = nodes[1]
-		if err := r.Replica.Follows(ctx); err != nil {
+		if err := r.Replica.Follows(ctx, r.Node); err != nil {
 			return nil, errors.Join(fmt.Errorf("another redis: %w", err), r.Close())
 		}
 	}

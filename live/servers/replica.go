@@ -5,16 +5,28 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Follows waits until a replica's link to its primary is up.
-func (n *Node) Follows(ctx context.Context) error {
-	return n.ask(ctx, func(c *redis.Client) error {
+// Follows waits until a replica's link to its primary is up, as both see it: a
+// primary sends no write before the replica has acknowledged the first copy.
+func (n *Node) Follows(ctx context.Context, primary *Node) error {
+	err := n.ask(ctx, func(c *redis.Client) error {
 		info, err := c.InfoMap(ctx, "replication").Result()
 		if err == nil && info["Replication"]["master_link_status"] != "up" {
 			err = fmt.Errorf("its link is %s", info["Replication"]["master_link_status"])
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return primary.ask(ctx, func(c *redis.Client) error {
+		info, err := c.Info(ctx, "replication").Result()
+		if err == nil && !strings.Contains(info, ",state=online,") {
+			err = fmt.Errorf("its primary sends it nothing: %s", info)
 		}
 		return err
 	})
@@ -78,7 +90,7 @@ func (n *Node) Rejoin(ctx context.Context, primary *Node) error {
 	if err := n.ask(ctx, func(c *redis.Client) error { return c.Do(ctx, "REPLICAOF", to[0], to[1]).Err() }); err != nil {
 		return err
 	}
-	return n.Follows(ctx)
+	return n.Follows(ctx, primary)
 }
 
 // number is a number of INFO.

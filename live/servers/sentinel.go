@@ -67,7 +67,7 @@ func (s *Set) StartWatched(ctx context.Context, opt WatchedOptions) (*Watched, e
 }
 
 func (w *Watched) ready(ctx context.Context) error {
-	if err := w.Replica.Follows(ctx); err != nil {
+	if err := w.Replica.Follows(ctx, w.Primary); err != nil {
 		return err
 	}
 	for _, sentinel := range w.Sentinels {
