@@ -218,8 +218,7 @@ func TestEachBrokenSchemeIsConvicted(t *testing.T) {
 	for _, m := range convictions {
 		t.Run(m.scheme.Name(), func(t *testing.T) {
 			run := sale(t, m.scheme.Name(), m.workload, "off", m.placement)
-			e := entry(t, m.scheme.Name())
-			cells := evidence.FromLive(e, m.placement.Kind, workload(t, m.workload), "off", 1, []*live.Run{run})
+			cells := evidence.FromLive(groupOf(run))
 			for _, p := range m.breaks {
 				require.True(t, run.Finding(p).Broken, "%s: %s", p, run.Finding(p).Detail)
 				require.Equal(t, evidence.Violated, cell(t, cells, p).Verdict)
@@ -241,12 +240,11 @@ func cell(t *testing.T, cells []evidence.Cell, p model.Property) evidence.Cell {
 }
 
 func TestAFaultThatDidNotFireIsInconclusiveAndNotAsDeclared(t *testing.T) {
-	e, load := entry(t, "lua-hash"), workload(t, "unit")
-	run, err := liveWorld(t).Run(t.Context(), live.Case{Entry: e, Workload: load, Retries: "off", Placement: at(faults.ReplyLost, a, 99)})
+	run, err := liveWorld(t).Run(t.Context(), live.Case{Entry: entry(t, "lua-hash"), Workload: workload(t, "unit"), Retries: "off", Placement: at(faults.ReplyLost, a, 99)})
 	require.NoError(t, err)
 	require.NoError(t, run.Check(""))
 	require.False(t, run.Fired)
-	for _, c := range evidence.FromLive(e, faults.ReplyLost, load, "off", 1, []*live.Run{run}) {
+	for _, c := range evidence.FromLive(groupOf(run)) {
 		if c.Verdict == evidence.NotApplicable {
 			continue
 		}
@@ -269,7 +267,9 @@ func TestADeclaredWeaknessThatDoesNotShowIsNotAsDeclared(t *testing.T) {
 	run := sale(t, "lua-hash", "unit", "off", inTurn)
 	e := entry(t, "lua-hash")
 	e.Guarantees = schemes.Guarantees{Weaknesses: []schemes.Weakness{{Fault: string(faults.None), Breaks: []model.Property{model.Oversell}}}}
-	cells := evidence.FromLive(e, faults.None, workload(t, "unit"), "off", 1, []*live.Run{run})
+	group := groupOf(run)
+	group.Entry = e
+	cells := evidence.FromLive(group)
 	require.Equal(t, evidence.Holds, cell(t, cells, model.Oversell).Verdict)
 	require.False(t, cell(t, cells, model.Oversell).AsDeclared())
 }

@@ -106,11 +106,7 @@ func TestTheREADMEShowsWhatTheFirstCommandFinds(t *testing.T) {
 		if e.Wider {
 			continue // the matrix shown is that of the two notes' schemes
 		}
-		for _, kind := range evidence.ExploreKinds() {
-			for _, retries := range faults.Retries() {
-				groups = append(groups, evidence.ExploreGroup{Entry: e, Fault: kind, Workload: workload(t, "unit"), Retries: retries})
-			}
-		}
+		groups = append(groups, evidence.ExploreGroups([]schemes.Entry{e}, evidence.ExploreKinds(), []faults.Workload{workload(t, "unit")}, faults.Retries())...)
 	}
 	cells, err := evidence.FromExplore(t.Context(), lab, groups, evidence.DefaultExploreBounds(), "", nil)
 	require.NoError(t, err)

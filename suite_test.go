@@ -130,6 +130,13 @@ func sale(t *testing.T, scheme, load, retries string, p faults.Placement) *live.
 	return run
 }
 
+// groupOf is the group of which a run is the only one.
+func groupOf(run *live.Run) *live.Group {
+	c := run.Case
+	return &live.Group{Entry: c.Entry, Fault: c.Placement.Kind, Setting: c.Placement.Setting, Workload: c.Workload, Retries: c.Retries,
+		Plan: []faults.Placement{c.Placement}, Runs: []*live.Run{run}}
+}
+
 // requireBroken wants exactly this amount of a property.
 func requireBroken(t *testing.T, run *live.Run, p model.Property, amount int64) {
 	t.Helper()

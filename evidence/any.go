@@ -45,7 +45,7 @@ func (g ExploreGroup) judgeAny(results []*explore.AnyResult, bounds ExploreBound
 		base.Placements.Enumerated += r.PlacementsEnumerated
 		base.Placements.Fired += r.PlacementsFired
 	}
-	says := declared(g.Entry, g.Fault, g.Workload.Name, g.Retries, "explore")
+	says := declared(g.Entry, g.Row(), g.Workload.Name, g.Retries, "explore")
 	var cells []Cell
 	for _, p := range explore.AnyProperties() {
 		c := base

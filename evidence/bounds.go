@@ -31,6 +31,7 @@ func (b *Bounds) AddExplore(e ExploreBounds) {
 	b.Assumptions = append(b.Assumptions,
 		"explore: every interleaving of steps and every placement of the fault within the bounds, one SKU, no more",
 		"explore: a command takes no time; time passes only when no live client can run, so without a pause a command is much faster than any lease",
+		"explore: redis-failover, redis-freeze and redis-restart(aof-everysec) with two of the clients, unless their number was asked for",
 		"explore: lease 300 ms, patience 100 ms, retry 100 ms; go-redis retries without its random backoff",
 		"explore: Redis executes commands one at a time; PostgreSQL is the documented SQL subset at READ COMMITTED",
 	)

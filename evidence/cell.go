@@ -45,8 +45,10 @@ type Placements struct {
 
 // Cell is one verdict: scheme × fault × workload × property in a world.
 type Cell struct {
-	Scheme        string         `json:"scheme"`
-	Fault         faults.Kind    `json:"fault"`
+	Scheme string      `json:"scheme"`
+	Fault  faults.Kind `json:"fault"`
+	// Setting of the server that the fault hits; empty where none matters.
+	Setting       faults.Setting `json:"setting,omitempty"`
 	Workload      string         `json:"workload"`
 	Property      model.Property `json:"property"`
 	World         string         `json:"world"` // explore or live
@@ -90,8 +92,8 @@ func (c Cell) AsDeclared() bool {
 }
 
 // declared looks a cell up in the scheme's guarantees.
-func declared(e schemes.Entry, fault faults.Kind, workload, retries, world string) func(model.Property) Declared {
-	must, may := e.Guarantees.Declared(string(fault), workload, retries, world)
+func declared(e schemes.Entry, row, workload, retries, world string) func(model.Property) Declared {
+	must, may := e.Guarantees.Declared(row, workload, retries, world)
 	return func(p model.Property) Declared {
 		switch {
 		case must[p]:
@@ -106,7 +108,7 @@ func declared(e schemes.Entry, fault faults.Kind, workload, retries, world strin
 // Group is the cells of one scheme × fault × workload × retries × world.
 type Group struct {
 	Scheme   string
-	Fault    faults.Kind
+	Fault    string // with its setting, see faults.Row
 	Workload string
 	Retries  string
 	World    string
@@ -118,7 +120,7 @@ func (c Cell) GroupOf() Group {
 	if c.Clients == AnyNumber {
 		world += anyWorld
 	}
-	return Group{c.Scheme, c.Fault, c.Workload, c.ClientRetries, world}
+	return Group{c.Scheme, faults.Row(c.Fault, c.Setting), c.Workload, c.ClientRetries, world}
 }
 
 // Groups lists the groups of cells, in their order.
@@ -138,8 +140,12 @@ func Groups(cells []Cell) []Group {
 // faults, workloads and properties.
 func Sort(cells []Cell) {
 	kind, load, prop := map[faults.Kind]int{}, map[string]int{}, map[model.Property]int{}
+	setting := map[faults.Setting]int{}
 	for i, k := range faults.Kinds() {
 		kind[k.ID] = i
+		for j, s := range k.ID.Settings() {
+			setting[s] = j
+		}
 	}
 	for i, w := range faults.Workloads() {
 		load[w.Name] = i
@@ -150,6 +156,7 @@ func Sort(cells []Cell) {
 	slices.SortStableFunc(cells, func(a, b Cell) int {
 		return cmp.Or(
 			cmp.Compare(a.Scheme, b.Scheme), cmp.Compare(kind[a.Fault], kind[b.Fault]),
+			cmp.Compare(setting[a.Setting], setting[b.Setting]),
 			cmp.Compare(a.World, b.World), -cmp.Compare(a.Clients, b.Clients), cmp.Compare(load[a.Workload], load[b.Workload]),
 			-cmp.Compare(a.ClientRetries, b.ClientRetries), // off before default
 			cmp.Compare(prop[a.Property], prop[b.Property]))

@@ -104,13 +104,16 @@ func TestALivePropertyHoldsOnlyWhenEveryRunFiredAndKeptIt(t *testing.T) {
 		{"one did not fire", 2, []*live.Run{run(true, kept), run(false, kept)}, Inconclusive, 0},
 		{"one was not made", 2, []*live.Run{run(true, kept)}, Inconclusive, 0},
 		{"one did not see", 2, []*live.Run{run(true, kept), run(true, blind)}, Inconclusive, 0},
-		{"none was made", 0, nil, Inconclusive, 0},
+		{"none was made", 1, nil, Inconclusive, 0},
+		{"there was no place", 0, nil, NotApplicable, 0},
 		{"the worst counts", 3, []*live.Run{run(true, broken(1)), run(true, broken(3)), run(true, kept)}, Violated, 3},
 		{"broken weighs more than a doubt", 2, []*live.Run{run(true, broken(1)), run(false, kept)}, Violated, 1},
 		{"broken without the fault proves nothing about it", 1, []*live.Run{run(false, broken(1))}, Inconclusive, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cells := FromLive(luaHash(t), faults.ClientCrash, faults.Workloads()[0], "off", c.enumerated, c.runs)
+			plan := func(n int) []faults.Placement { return make([]faults.Placement, n) }
+			cells := FromLive(&live.Group{Entry: luaHash(t), Fault: faults.ClientCrash, Workload: faults.Workloads()[0], Retries: "off",
+				Plan: plan(c.enumerated), Runs: c.runs})
 			got := cellOf(t, cells, model.Oversell)
 			require.Equal(t, c.verdict, got.Verdict, got.Reason)
 			require.Equal(t, c.amount, got.Amount)
@@ -229,7 +232,7 @@ func TestExecutionsAreCountedExactlyAsLongAsThatCanBeRead(t *testing.T) {
 func TestEveryDeclaredWeaknessNamesWhatExists(t *testing.T) {
 	for _, e := range schemes.All() {
 		for _, w := range e.Guarantees.Weaknesses {
-			_, err := faults.ParseKind(w.Fault)
+			_, _, err := faults.ParseRow(w.Fault)
 			require.NoError(t, err, e.Scheme.Name())
 			for _, load := range w.Workloads {
 				_, err := faults.WorkloadByName(load)

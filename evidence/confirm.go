@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"stockproof/faults"
 	"stockproof/faults/schedule"
 	"stockproof/live"
 )
@@ -91,7 +92,7 @@ func distinct(cells []Cell, dir string) (texts []string, shared map[string][]int
 		text := string(raw)
 		if len(shared[text]) == 0 {
 			texts = append(texts, text)
-			group := Group{Scheme: c.Scheme, Fault: c.Fault}
+			group := Group{Scheme: c.Scheme, Fault: faults.Row(c.Fault, c.Setting)}
 			turn[text] = turns[group]
 			turns[group]++
 		}

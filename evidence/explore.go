@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -35,13 +36,53 @@ func DefaultExploreBounds() ExploreBounds {
 type ExploreGroup struct {
 	Entry    schemes.Entry
 	Fault    faults.Kind
+	Setting  faults.Setting
 	Workload faults.Workload
 	Retries  string
 }
 
+// ExploreGroups lists the groups of a matrix: each scheme, each fault under each
+// setting that matters to it and that the scheme can run with.
+func ExploreGroups(entries []schemes.Entry, kinds []faults.Kind, loads []faults.Workload, retries []string) (groups []ExploreGroup) {
+	for _, e := range entries {
+		for _, kind := range kinds {
+			for _, setting := range SettingsFor(e, kind) {
+				for _, load := range loads {
+					for _, r := range RetriesFor(kind, retries) {
+						groups = append(groups, ExploreGroup{e, kind, setting, load, r})
+					}
+				}
+			}
+		}
+	}
+	return groups
+}
+
+// RetriesFor keeps of some retry settings those with which a kind is judged: all,
+// or the first where they make no difference.
+func RetriesFor(kind faults.Kind, retries []string) []string {
+	if len(faults.RetriesFor(kind)) == 1 {
+		return retries[:min(1, len(retries))]
+	}
+	return retries
+}
+
+// SettingsFor lists the settings under which a kind is explored with a scheme: one
+// that does not wait for replicas has no verdict about waiting.
+func SettingsFor(e schemes.Entry, kind faults.Kind) []faults.Setting {
+	return slices.DeleteFunc(kind.Settings(), func(s faults.Setting) bool { return s == faults.Wait && !e.Waits })
+}
+
+// Row is the fault with its setting.
+func (g ExploreGroup) Row() string { return faults.Row(g.Fault, g.Setting) }
+
 // Name identifies the group in file names.
 func (g ExploreGroup) Name() string {
-	return fmt.Sprintf("%s.%s.%s.retries-%s", g.Entry.Scheme.Name(), g.Fault, g.Workload.Name, g.Retries)
+	fault := string(g.Fault)
+	if g.Setting != faults.NoSetting {
+		fault += "-" + string(g.Setting)
+	}
+	return fmt.Sprintf("%s.%s.%s.retries-%s", g.Entry.Scheme.Name(), fault, g.Workload.Name, g.Retries)
 }
 
 // ExploreKinds lists the faults the explore world places.
@@ -97,14 +138,38 @@ func each(ctx context.Context, groups []ExploreGroup, parallel int, judge func(c
 	return all, err
 }
 
+// clients are those of a group whose number is left open: the workload's, or two
+// of them where the fault itself has so many stages that three would take most of
+// the time of the matrix. Those are the first, and the last whose program is
+// another one; store-loses, which a restart without the tail and a failover refine,
+// is searched with all.
+func (g ExploreGroup) clients() [][]faults.Call {
+	all := g.Workload.Clients
+	wide := g.Fault == faults.RedisFailover || g.Fault == faults.RedisFreeze || g.Setting == faults.AOFEverySec
+	if !wide || len(all) < 3 {
+		return all
+	}
+	other := 1
+	for i := range all {
+		if !slices.Equal(all[i], all[0]) {
+			other = i
+		}
+	}
+	return [][]faults.Call{all[0], all[other]}
+}
+
 // config is the search of a group with a stock.
 func (g ExploreGroup) config(stock int64, bounds ExploreBounds) explore.Config {
 	cfg := explore.Config{
 		Entry: g.Entry, Workload: g.Workload, Clients: bounds.Clients, Stock: stock, Retries: g.Retries,
 		Engine: bounds.Engine, MemoryLimit: bounds.MemoryLimit,
 	}
+	if bounds.Clients == 0 {
+		cfg.Workload.Clients = g.clients()
+	}
 	if g.Fault != faults.None {
 		cfg.Faults, cfg.MaxFaults = []faults.Kind{g.Fault}, bounds.MaxFaults
+		cfg.Settings = []faults.Setting{g.Setting}
 	}
 	return cfg
 }
@@ -112,7 +177,7 @@ func (g ExploreGroup) config(stock int64, bounds ExploreBounds) explore.Config {
 // cell is what the cells of a group have in common.
 func (g ExploreGroup) cell(bounds ExploreBounds) Cell {
 	c := Cell{
-		Scheme: g.Entry.Scheme.Name(), Fault: g.Fault, Workload: g.Workload.Name, World: "explore",
+		Scheme: g.Entry.Scheme.Name(), Fault: g.Fault, Setting: g.Setting, Workload: g.Workload.Name, World: "explore",
 		ClientRetries: g.Retries, Exhaustive: true, Stock: bounds.Stock, MaxFaults: bounds.MaxFaults,
 	}
 	if g.Fault == faults.None {
@@ -140,7 +205,7 @@ func (g ExploreGroup) search(ctx context.Context, lab *explore.Lab, bounds Explo
 func (g ExploreGroup) judge(results []*explore.Result, bounds ExploreBounds, dir string) ([]Cell, error) {
 	clients := bounds.Clients
 	if clients == 0 {
-		clients = len(g.Workload.Clients)
+		clients = len(g.clients())
 	}
 	base := g.cell(bounds)
 	base.Clients = Clients(clients)
@@ -155,7 +220,7 @@ func (g ExploreGroup) judge(results []*explore.Result, bounds ExploreBounds, dir
 		}
 	}
 	base.Executions = Count(executions)
-	says := declared(g.Entry, g.Fault, g.Workload.Name, g.Retries, "explore")
+	says := declared(g.Entry, g.Row(), g.Workload.Name, g.Retries, "explore")
 	var cells []Cell
 	for _, p := range model.Properties() {
 		c := base

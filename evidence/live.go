@@ -15,8 +15,9 @@ import (
 // FromLive judges the runs of one group, each placement of the fault one run.
 // A property is violated when any run broke it, and holds only when every run
 // evaluated and kept it and every placement was seen to fire.
-func FromLive(e schemes.Entry, fault faults.Kind, w faults.Workload, retries string, enumerated int, runs []*live.Run) []Cell {
-	says := declared(e, fault, w.Name, retries, "live")
+func FromLive(g *live.Group) []Cell {
+	e, fault, setting, w, retries, enumerated, runs := g.Entry, g.Fault, g.Setting, g.Workload, g.Retries, len(g.Plan), g.Runs
+	says := declared(e, faults.Row(fault, setting), w.Name, retries, "live")
 	fired := 0
 	settled, open := 0, 0
 	for _, r := range runs {
@@ -32,7 +33,7 @@ func FromLive(e schemes.Entry, fault faults.Kind, w faults.Workload, retries str
 	var cells []Cell
 	for _, p := range model.Properties() {
 		c := Cell{
-			Scheme: e.Scheme.Name(), Fault: fault, Workload: w.Name, Property: p.ID, World: "live",
+			Scheme: e.Scheme.Name(), Fault: fault, Setting: setting, Workload: w.Name, Property: p.ID, World: "live",
 			ClientRetries: retries, Declared: says(p.ID), Clients: Clients(len(w.Clients)), Stock: []int64{w.Stock},
 			MaxFaults: maxFaults, Runs: len(runs), Settled: settled, Open: open, Placements: Placements{enumerated, fired},
 		}
@@ -46,8 +47,10 @@ func FromLive(e schemes.Entry, fault faults.Kind, w faults.Workload, retries str
 func (c *Cell) judge(e schemes.Entry, runs []*live.Run) {
 	confirmed := true
 	var doubt string
+	evaluated, absent := false, false
 	for _, r := range runs {
 		f := r.Finding(c.Property)
+		evaluated = evaluated || f.Evaluated
 		switch {
 		case f.Broken && r.Fired:
 			if c.Verdict != Violated || worse(f.Amount, c.Amount) {
@@ -56,6 +59,8 @@ func (c *Cell) judge(e schemes.Entry, runs []*live.Run) {
 				c.Witness = r.Case.HistoryPath()
 				c.ConfirmedLive = &confirmed
 			}
+		case !f.Evaluated && r.NoCounter && r.Fired:
+			absent = true // that is what the fault does, and stuck says so
 		case !f.Evaluated:
 			doubt = fmt.Sprintf("%s: %s", r.Case.Placement, f.Detail)
 		case !r.Fired:
@@ -66,8 +71,12 @@ func (c *Cell) judge(e schemes.Entry, runs []*live.Run) {
 	case c.Verdict == Violated:
 	case c.Property == model.OrderMismatch && !writesOrders(e):
 		c.Verdict, c.Reason = NotApplicable, "the scheme writes no orders"
+	case c.Fault != faults.None && c.Placements.Enumerated == 0:
+		c.Verdict, c.Reason = NotApplicable, "the fault has no place in this scheme's steps"
 	case len(runs) == 0 || c.Placements.Fired < c.Placements.Enumerated && doubt == "":
 		c.Verdict, c.Reason = Inconclusive, fmt.Sprintf("%d of %d placements fired", c.Placements.Fired, c.Placements.Enumerated)
+	case absent && !evaluated && doubt == "":
+		c.Verdict, c.Reason = NotApplicable, "the fault leaves no counter"
 	case doubt != "":
 		c.Verdict, c.Reason = Inconclusive, doubt
 	default:

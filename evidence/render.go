@@ -42,7 +42,7 @@ func (r Report) matrix() table.Writer {
 	type column struct{ workload, retries string }
 	type row struct {
 		scheme string
-		fault  faults.Kind
+		fault  string
 		world  string
 	}
 	var columns []column
@@ -75,7 +75,7 @@ func (r Report) matrix() table.Writer {
 			t.AppendSeparator()
 		}
 		last = at.scheme
-		line := table.Row{at.scheme, string(at.fault), at.world}
+		line := table.Row{at.scheme, at.fault, at.world}
 		for _, c := range columns {
 			cells := grouped[Group{at.scheme, at.fault, c.workload, c.retries, at.world}]
 			if len(cells) == 0 {
@@ -148,7 +148,7 @@ func (r Report) summary() string {
 // line is one cell in words.
 func (c Cell) line() string {
 	s := fmt.Sprintf("%s × %s × %s, retries %s, %s: %s %s, declared %s",
-		c.Scheme, c.Fault, c.Workload, c.ClientRetries, c.World, c.Property, c.Verdict, c.Declared)
+		c.Scheme, faults.Row(c.Fault, c.Setting), c.Workload, c.ClientRetries, c.World, c.Property, c.Verdict, c.Declared)
 	if c.Reason != "" {
 		s += " — " + c.Reason
 	}

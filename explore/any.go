@@ -35,6 +35,22 @@ func AnyProperties() []model.Property {
 	return []model.Property{model.Oversell, model.NegativeTransient, model.NegativePermanent, model.PhantomUnits, model.DoubleDeduct}
 }
 
+// NotCounted says why a kind of fault is not placed among any number of clients;
+// it is empty for one that is.
+func NotCounted(kind faults.Kind) string {
+	switch kind {
+	case faults.RedisFreeze:
+		return "any number of commands would be in a server's buffers"
+	case faults.RedisFailover:
+		return "who is named in the replica as well as in the primary is not kept"
+	case faults.PostgresRestart:
+		return "the connections of any number of clients would break at once"
+	case faults.StockReloaded, faults.ReconcileOverlap:
+		return "a job is no buyer, and its steps are not counted"
+	}
+	return ""
+}
+
 // AnyVerdict on one property. Holds is for every number of clients. Violated is
 // an ordinary execution with a number of clients.
 type AnyVerdict struct {
@@ -81,6 +97,11 @@ func (l *Lab) RunAny(ctx context.Context, cfg AnyConfig) (*AnyResult, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
+	for _, kind := range cfg.Faults {
+		if why := NotCounted(kind); why != "" {
+			return nil, fmt.Errorf("%w: %s with any number of clients: %s", ErrConfig, kind, why)
+		}
+	}
 	if cfg.MostStates == 0 {
 		cfg.MostStates = anyStates
 	}
@@ -91,9 +112,14 @@ func (l *Lab) RunAny(ctx context.Context, cfg AnyConfig) (*AnyResult, error) {
 	open := slices.Clone(AnyProperties())
 	x := newAlike()
 	for most := uint8(0); most <= anyCaps && len(open) > 0; most++ {
+		before := *r
 		found, err := l.countClients(ctx, cfg, most, x, r)
 		if err != nil {
 			return nil, fmt.Errorf("explore %s: %w", cfg.Entry.Scheme.Name(), err)
+		}
+		if before.Finite && !r.Finite {
+			*r = before // what was covered by counting less far stays covered
+			break
 		}
 		for _, p := range open {
 			if r.Finite && !found[p] {
@@ -197,7 +223,9 @@ func (l *Lab) anySystem(cfg AnyConfig, clients int, x *alike) (*anySystem, count
 	if clients > 0 {
 		one.Clients = clients
 	}
-	programs, who, err := l.cast(one, true)
+	buyers := one
+	buyers.Faults = nil // who submits a request again is added below
+	programs, who, err := l.cast(buyers, true)
 	if err != nil {
 		return nil, start, err
 	}

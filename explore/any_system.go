@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"stockproof/explore/counters"
-	"stockproof/faults"
 	"stockproof/model"
 )
 
@@ -386,17 +385,12 @@ func (s *anySystem) Moves(control uint32, present []uint32) (out []counters.Move
 	if left <= 0 {
 		return out
 	}
-	if s.loses > 0 {
-		for j := 1; j < int(s.vers[c.h].n); j++ {
-			h, sh := s.hit(c.h, j)
-			s.struck(placement{kind: faults.StoreLoses, n: j})
-			out = append(out, s.move(c, act{h: h, cost: 1, shift: sh}))
+	for _, b := range s.blows(c.h) {
+		if b.during && !open && s.exact {
+			continue
 		}
-	}
-	if s.flushes && s.verInfos[c.h].scripts && (open || !s.exact) {
-		h, sh := s.hit(c.h, 0)
-		s.struck(placement{kind: faults.ScriptFlush})
-		out = append(out, s.move(c, act{h: h, cost: 1, shift: sh}))
+		s.placed[b.place], s.fired[b.fired] = true, true
+		out = append(out, s.move(c, act{h: b.h, cost: b.cost, shift: b.shift}))
 	}
 	return out
 }
@@ -407,12 +401,6 @@ func (s *anySystem) struckBy(v variant) {
 		s.placed[v.place] = true
 		s.fired[v.place] = s.fired[v.place] || v.kind != pauseKind && v.kind != delayKind
 	}
-}
-
-// struck notes a fault of the store.
-func (s *anySystem) struck(p placement) {
-	i := s.place(p)
-	s.placed[i], s.fired[i] = true, true
 }
 
 // resting says that nothing is in flight and nobody who came will do anything.

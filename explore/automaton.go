@@ -27,6 +27,12 @@ func (e *NonDeterminismError) Error() string {
 // ErrScheme is a scheme that cannot be explored for a reason of its own.
 var ErrScheme = errors.New("scheme cannot be explored")
 
+// errLoadedLease: a snapshot keeps when a key expires, and how much of that time
+// has passed when it is read is not known.
+func errLoadedLease(scheme, key string) error {
+	return fmt.Errorf("%w: %s loads %s with a time to live; a restart from a snapshot of that is not explored", ErrScheme, scheme, key)
+}
+
 // sku is the one article on sale.
 const sku = "1001"
 

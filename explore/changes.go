@@ -38,7 +38,7 @@ func (k *kit) arrive(h, lid, ew uint32, index int32) variant {
 	l := k.locals[lid]
 	d := l.late[index]
 	at := k.vers[h].at[0]
-	eff, err := k.world.exec(k.key(h, l, d.op, d.cmd-1))
+	eff, err := k.exec(h, k.key(h, l, d.op, d.cmd-1))
 	if err != nil {
 		fail(err)
 	}
@@ -171,14 +171,12 @@ func (k *kit) agedVersions(h uint32, d int64) agedVersions {
 	if v, ok := k.ageVerMemo.get(key); ok {
 		return *v
 	}
-	v := k.vers[h]
-	sh := shift{source: [maxVersion]int8{0, 1, 2, 3}}
-	for i := range sh.inv {
-		sh.inv[i] = identity()
-	}
-	for i := 0; i < int(v.n); i++ {
-		a := k.world.age(v.at[i], d)
-		v.at[i], sh.inv[i] = a.to, a.inv
+	v, sh := k.vers[h], stay()
+	for i := range v.at {
+		if i < int(v.n) || i == replicaAt && v.link.lags() {
+			a := k.world.age(v.at[i], d)
+			v.at[i], sh.inv[i] = a.to, a.inv
+		}
 	}
 	r := agedVersions{k.version(v), k.shiftID(sh)}
 	k.ageVerMemo.put(key, r)
@@ -193,7 +191,7 @@ func (k *kit) fallen(h uint32, j int) (uint32, int32) {
 		j = 0
 	}
 	sh := shift{}
-	next := versions{track: v.track, n: v.n - uint8(j)}
+	next := versions{track: v.track, n: v.n - uint8(j)} // its replica was synchronised with what it holds now
 	sqlNow := k.world.moment(v.at[0]).sql
 	for i := range sh.source {
 		sh.source[i], sh.inv[i] = -1, identity()
@@ -210,29 +208,16 @@ func (k *kit) fallen(h uint32, j int) (uint32, int32) {
 	return k.version(next), k.shiftID(sh)
 }
 
-// flushed is the store without its script cache.
-func (k *kit) flushed(h uint32) (uint32, int32) {
-	at, inv := k.world.change(k.vers[h].at[0], func(m moment) moment {
-		m.redis = m.redis.WithoutScripts()
-		return m
-	})
-	v := k.vers[h]
-	v.at[0] = at
-	sh := shift{source: [maxVersion]int8{0, 1, 2, 3}}
-	for i := range sh.inv {
-		sh.inv[i] = identity()
-	}
-	sh.inv[0] = inv
-	return k.version(v), k.shiftID(sh)
-}
-
 // untracked forgets what the store could fall back to, once no loss can come.
 func (k *kit) untracked(h uint32) (uint32, int32) {
 	v := k.vers[h]
 	if !v.track {
 		return h, 0
 	}
-	sh := shift{source: [maxVersion]int8{0, -1, -1, -1}}
-	sh.inv[0] = identity()
-	return k.version(versions{at: [maxVersion]int32{v.at[0]}, n: 1}), k.shiftID(sh)
+	sh := stay()
+	for i := 1; i < replicaAt; i++ {
+		sh.source[i], v.at[i] = -1, 0
+	}
+	v.n, v.track = 1, false
+	return k.version(v), k.shiftID(sh)
 }

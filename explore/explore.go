@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 
 	"stockproof/engines/redisstore"
@@ -19,10 +20,14 @@ type Config struct {
 	Workload faults.Workload
 	// Clients is how many take part; 0 means the workload's. More repeat its
 	// programs from the first.
-	Clients   int
-	Stock     int64  // units on sale; 0 means the workload's
-	Retries   string // "off", or "default" for go-redis's own three retries
-	Faults    []faults.Kind
+	Clients int
+	Stock   int64  // units on sale; 0 means the workload's
+	Retries string // "off", or "default" for go-redis's own three retries
+	Faults  []faults.Kind
+	// Settings of the servers that Faults hit. A kind is placed with those of its
+	// settings that are named; where none is, with all of them, except that a
+	// failover is an asynchronous one. faults.Wait sets Times.Replicas to 1.
+	Settings  []faults.Setting
 	MaxFaults int            // how many may happen in one execution, kinds mixed
 	Times     schemes.Config // zero: Lease 300 ms, Wait 100 ms, Retry 100 ms
 	// MemoryLimit in bytes for what the search stores; 0 means 2 GiB. Running
@@ -122,14 +127,20 @@ func (c *Config) complete() error {
 	if c.Retries != "off" && c.Retries != "default" {
 		return fmt.Errorf("%w: retries %q, want off or default", ErrConfig, c.Retries)
 	}
-	n := c.Clients + resubmissions(*c)
+	if slices.Contains(c.placesOf(faults.RedisFailover), faults.Wait) {
+		if !c.Entry.Waits {
+			return fmt.Errorf("%w: %s does not wait for replicas", ErrConfig, c.Entry.Scheme.Name())
+		}
+		c.Times.Replicas = 1
+	}
+	n := c.Clients + extras(*c)
 	for _, f := range c.Faults {
 		if f != faults.None && kindIndex(f) == 0 {
 			return fmt.Errorf("%w: fault %s is not placed in explore", ErrConfig, f)
 		}
 	}
 	if n > maxLocals || c.Clients < 1 {
-		return fmt.Errorf("%w: %d clients and resubmissions, the most is %d", ErrConfig, n, maxLocals)
+		return fmt.Errorf("%w: %d clients, resubmissions and jobs, the most is %d", ErrConfig, n, maxLocals)
 	}
 	if c.MaxFaults < 0 || c.MaxFaults > 8 {
 		return fmt.Errorf("%w: %d faults, want 0 to 8", ErrConfig, c.MaxFaults)

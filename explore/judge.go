@@ -228,6 +228,9 @@ func (j *judge) history(x *state, p *profile) ([]model.Operation, model.Rest) {
 			continue
 		}
 		prog := &s.programs[l.who]
+		if prog.job {
+			continue
+		}
 		for op := 0; op <= int(l.op) && op < len(prog.calls); op++ {
 			e := l.past[op]
 			open := op == int(l.op)

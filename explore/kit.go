@@ -1,23 +1,34 @@
 package explore
 
 import (
+	"slices"
+
+	"stockproof/engines/redisstore"
 	"stockproof/faults"
 )
+
+// ofServers are the faults that are a change of Redis and nothing else.
+var ofServers = []faults.Kind{faults.StoreLoses, faults.ScriptFlush, faults.RedisRestart, faults.RedisFailover, faults.RedisFreeze,
+	faults.KeyEvicted, faults.KeyExpired}
 
 // placement is where a fault was put: kind, program, operation, n-th step.
 type placement struct {
 	kind faults.Kind
 	who  uint8
 	op   uint8
-	n    int
+	n    int    // of a store: writes or commits that are lost
+	key  string // of a store: the setting, or the key that is evicted
 }
 
 // versions are the present moment of the stores and those a store that loses
-// writes may fall back to, latest first.
+// writes may fall back to, latest first; and how the servers are.
 type versions struct {
-	at    [maxVersion]int32
-	n     uint8
-	track bool // a loss is still possible
+	at     [maxVersion]int32 // at replicaAt what the replica holds, unless the link is whole
+	n      uint8             // moments before replicaAt
+	track  bool              // a loss is still possible
+	frozen bool              // Redis stands still
+	link   link
+	lag    uint8 // writes that the replica lacks
 }
 
 // variant is one way in which a step can go.
@@ -34,7 +45,9 @@ type variant struct {
 
 // faultKinds fixes a small number for each kind.
 var faultKinds = []faults.Kind{faults.None, faults.ClientCrash, faults.ClientPause, faults.RequestLost, faults.ReplyLost,
-	faults.RequestDelayed, faults.DuplicateRequest, faults.CommitReplyLost, faults.StoreLoses, faults.ScriptFlush}
+	faults.RequestDelayed, faults.DuplicateRequest, faults.CommitReplyLost, faults.StoreLoses, faults.ScriptFlush,
+	faults.RedisRestart, faults.RedisFailover, faults.RedisFreeze, faults.KeyEvicted, faults.KeyExpired, faults.PostgresRestart,
+	faults.StockReloaded, faults.ReconcileOverlap}
 
 var (
 	pauseKind = kindIndex(faults.ClientPause)
@@ -92,9 +105,14 @@ type kit struct {
 	world    *world
 	programs []program
 	allowed  map[faults.Kind]bool
-	flushes  bool // scripts may be flushed
-	resubmit bool // requests may be submitted again
+	resubmit bool // requests may be submitted again, or a job begin
+	struck   bool // a server may be hit
 	loses    int  // how many writes a store may lose, 0 for none
+	forgets  bool // the database may lose commits
+	noticing bool // the primary refuses writes once it has noticed that its replica is behind
+	restarts []faults.Setting
+	database []faults.Setting // under which it restarts
+	loaded   redisstore.State // when the article had been loaded
 	mutant   mutant
 	alike    *alike // nil where every history of a client is a state of its own
 
@@ -129,31 +147,9 @@ type kit struct {
 // verInfo is what the search asks of versions in every state.
 type verInfo struct {
 	expiry  int64 // ms until a key of the present expires, 0 for never
-	scripts bool  // the script cache is not empty
+	frozen  bool
 	counter counter
-	struck  [maxVersion]struck // after a flush, and after the loss of 1, 2, … writes
-}
-
-type struck struct {
-	known bool
-	h     uint32
-	shift int32
-}
-
-// hit is what a fault of the store makes of versions: a flush, or with j > 0
-// the loss of j writes.
-func (k *kit) hit(h uint32, j int) (uint32, int32) {
-	if s := k.verInfos[h].struck[j]; s.known {
-		return s.h, s.shift
-	}
-	s := struck{known: true}
-	if j == 0 {
-		s.h, s.shift = k.flushed(h)
-	} else {
-		s.h, s.shift = k.fallen(h, j)
-	}
-	k.verInfos[h].struck[j] = s
-	return s.h, s.shift
+	blows   []blow // nil until it is asked
 }
 
 type agedVersions struct {
@@ -173,9 +169,15 @@ func newKit(cfg Config, w *world, programs []program) *kit {
 	for _, f := range cfg.Faults {
 		k.allowed[f] = true
 	}
-	k.flushes, k.resubmit = k.allowed[faults.ScriptFlush], k.allowed[faults.DuplicateRequest]
-	if cfg.MaxFaults > 0 && k.allowed[faults.StoreLoses] {
-		k.loses = maxVersion - 1
+	k.resubmit = extras(cfg) > 0
+	tracks, forgets := cfg.tracks()
+	if k.forgets = forgets; tracks || forgets {
+		k.loses = replicaAt - 1
+	}
+	k.restarts, k.database = cfg.placesOf(faults.RedisRestart), cfg.placesOf(faults.PostgresRestart)
+	k.noticing = slices.Contains(cfg.placesOf(faults.RedisFailover), faults.MinReplicas)
+	for _, f := range ofServers {
+		k.struck = k.struck || cfg.MaxFaults > 0 && k.allowed[f]
 	}
 	k.locals = append(k.locals, local{})
 	k.infos = append(k.infos, nil)
@@ -204,6 +206,7 @@ func (k *kit) describe(l local) *info {
 	for _, d := range l.late {
 		if d.cmd != 0 {
 			i.late++
+			i.buffered = i.buffered || k.places[d.place].kind == faults.RedisFreeze
 		}
 	}
 	done := int(l.op) == len(k.programs[l.who].calls)
@@ -222,6 +225,7 @@ func (k *kit) describe(l local) *info {
 		for index, s := range n.pending {
 			if l.stuck == 0 || !s.sql || s.conn != int(l.stuck)-1 {
 				i.moves = append(i.moves, move{index, k.world.stepID(s)})
+				i.beside = i.beside || s.sql
 			}
 		}
 	}
@@ -247,7 +251,7 @@ func (k *kit) version(v versions) uint32 {
 	k.verIDs[v] = id
 	m := k.world.moment(v.at[0])
 	d, _ := m.redis.NextExpiry()
-	k.verInfos = append(k.verInfos, verInfo{expiry: d.Milliseconds(), scripts: len(m.redis.Scripts) > 0, counter: k.counter(v.at[0])})
+	k.verInfos = append(k.verInfos, verInfo{expiry: d.Milliseconds(), frozen: v.frozen, counter: k.counter(v.at[0])})
 	return id
 }
 
@@ -275,17 +279,18 @@ func (k *kit) place(p placement) int16 {
 
 // forward is the versions and the shift after the present became to.
 //
-// Only what Redis holds can be lost: a write to the database makes no version.
+// A write to the database makes a version only where the database can lose it.
 func (k *kit) forward(h uint32, to int32, inv [maxSlots]int8) (uint32, shift, int32) {
 	v := k.vers[h]
 	was, is := k.world.moment(v.at[0]), k.world.moment(to)
-	sh := shift{source: [maxVersion]int8{0, 1, 2, 3}}
-	for i := range sh.inv {
-		sh.inv[i] = identity()
-	}
+	sh := stay()
 	sh.inv[0] = inv
-	if v.track && was.redisID != is.redisID {
-		next := versions{track: true, n: min(v.n+1, uint8(k.loses)+1)}
+	if v.link.lags() && !sameKeys(was.redis, is.redis) {
+		v.lag++
+	}
+	if v.track && (was.redisID != is.redisID || k.forgets && k.world.committed(v.at[0]) != k.world.committed(to)) {
+		next := v
+		next.n = min(v.n+1, uint8(k.loses)+1)
 		next.at[0] = to
 		for i := 1; i < int(next.n); i++ {
 			next.at[i] = v.at[i-1]

@@ -234,37 +234,16 @@ func (l *Lab) cast(cfg Config, symmetry bool) (programs []program, clients []uin
 		clients = append(clients, uint8(len(programs)))
 		programs = append(programs, p)
 	}
-	for i := cfg.Clients; i < cfg.Clients+resubmissions(cfg); i++ {
-		name := clientPrefix + faults.ClientName(i)
-		clients = append(clients, uint8(len(programs)))
-		for origin := range cfg.Clients {
-			for op, call := range programs[origin].calls {
-				request := programs[origin].requests[op]
-				r := role{action(call.Op), call.Qty, self, foreignRequest, 0}
-				if cfg.NoSymmetry {
-					r.client, r.request = name, request
-				}
-				a, err := l.automaton(cfg.Entry, r, cfg.Times, cfg.maxRetries())
-				if err != nil {
-					return nil, nil, err
-				}
-				programs = append(programs, program{calls: []faults.Call{call}, roles: []*automaton{a}, requests: []string{request},
-					client: name, index: i, resubmits: true, origin: origin, originOp: op})
-			}
+	for n := range extras(cfg) {
+		list, err := l.extraPrograms(cfg, symmetry, n, cfg.Clients+n, programs)
+		if err != nil {
+			return nil, nil, err
 		}
+		clients = append(clients, uint8(len(programs)))
+		programs = append(programs, list...)
 	}
 	if len(programs) > 255 {
 		return nil, nil, fmt.Errorf("%w: %d programs, the most is 255", ErrConfig, len(programs))
 	}
 	return programs, clients, nil
-}
-
-// resubmissions is how many requests may be submitted a second time.
-func resubmissions(cfg Config) int {
-	for _, f := range cfg.Faults {
-		if f == faults.DuplicateRequest {
-			return cfg.MaxFaults
-		}
-	}
-	return 0
 }

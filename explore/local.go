@@ -10,7 +10,8 @@ const (
 	maxLocals  = 6 // clients, resubmitted requests included
 	maxOps     = 4 // operations of one client
 	maxLate    = 2 // delayed commands of one client in flight
-	maxVersion = 4 // the present and the moments a store may fall back to
+	maxVersion = 5 // the present and the moments a store may fall back to
+	replicaAt  = 4 // the last of them is what Redis's replica holds
 )
 
 type status uint8
@@ -20,7 +21,7 @@ const (
 	crashed        // sends nothing any more
 	paused         // stopped since the last jump of time
 	rested         // stopped, and time has jumped since
-	dormant        // a resubmission that nobody has made yet
+	dormant        // a resubmission or a job that has not begun
 )
 
 // ended is an operation a client has finished.
@@ -101,6 +102,9 @@ type program struct {
 	calls     []faults.Call
 	roles     []*automaton
 	resubmits bool // submits a request of the client origin again
+	job       bool // is nobody's purchase: loads again, or reconciles
+	extra     bool // begins only as a fault: resubmits, or is a job
+	slot      int  // of an extra: which of them it is
 	origin    int
 	originOp  int
 	requests  []string // request id of each call
@@ -124,6 +128,8 @@ type info struct {
 	settled  bool  // finished, and nothing of it is in flight
 	channels []string
 	late     int // delayed commands in flight
+	buffered bool
+	beside   bool
 	stuck    int // database session of its blocked statement, -1 for none
 	begunOps uint8
 }
@@ -137,13 +143,15 @@ type brief struct {
 	status   status
 	moves    bool
 	ready    bool
+	beside   bool // ready for a step that is none of Redis
+	buffered bool // a server that stood still has a command of it
 	finished bool
 	settled  bool
 }
 
 func (i *info) brief(l local) brief {
 	return brief{deadline: i.deadline, stuck: int16(i.stuck), late: uint8(i.late), status: l.status, moves: len(i.moves) > 0,
-		ready: i.ready, finished: i.finished, settled: i.settled}
+		ready: i.ready, beside: i.beside, buffered: i.buffered, finished: i.finished, settled: i.settled}
 }
 
 // shift says what becomes of the clients' slots when the stores change:
@@ -162,6 +170,15 @@ func (s *shift) apply(slots [maxVersion]int8) [maxVersion]int8 {
 		}
 	}
 	return out
+}
+
+// stay is the shift after which everybody's names are as they were.
+func stay() shift {
+	sh := shift{source: [maxVersion]int8{0, 1, 2, 3, replicaAt}}
+	for i := range sh.inv {
+		sh.inv[i] = identity()
+	}
+	return sh
 }
 
 func identity() (inv [maxSlots]int8) {

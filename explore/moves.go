@@ -97,7 +97,15 @@ func (k *kit) variants(h, lid uint32, ep epoch, index int, faulty bool) []varian
 		ep = ep.calls()
 		l.begun, l.call = true, ep.now
 	}
-	eff, err := k.world.exec(k.key(h, l, l.op, mv.cmd))
+	if k.vers[h].frozen && !k.world.step(mv.cmd).sql {
+		if k.infos[lid].late >= maxLate {
+			return nil
+		}
+		v := k.lost(faults.RedisFreeze, h, l, ep, mv, -1)
+		v.cost = 0 // that of the freeze
+		return []variant{v}
+	}
+	eff, err := k.exec(h, k.key(h, l, l.op, mv.cmd))
 	if err != nil {
 		fail(err)
 	}
@@ -167,7 +175,7 @@ func conns(op uint8, relative []int) []int {
 // fault starts a variant that is a fault at the client's present step.
 func (k *kit) fault(kind faults.Kind, l local) variant {
 	n := k.role(l).node(l.node)
-	return variant{kind: kindIndex(kind), cost: 1, place: k.place(placement{kind, l.who, l.op, n.steps + 1})}
+	return variant{kind: kindIndex(kind), cost: 1, place: k.place(placement{kind: kind, who: l.who, op: l.op, n: n.steps + 1})}
 }
 
 // land is where a step of client number me leaves the stores: after its effect,
@@ -300,7 +308,7 @@ func (k *kit) lost(kind faults.Kind, h uint32, l local, ep epoch, mv move, keep 
 	op := l.op
 	v, told, n := k.stop(h, l, ep, event{kind: cut, index: mv.index}, k.vers[h].at[0], identity(), k.client(l), keep)
 	told, ep2 := k.finish(told, n, ep)
-	if kind == faults.RequestDelayed && k.mutant != delayForgotten {
+	if kind == faults.RequestDelayed && k.mutant != delayForgotten || kind == faults.RedisFreeze && k.mutant != bufferDropped {
 		told = withLate(told, late{cmd: mv.cmd + 1, place: f.place, op: op})
 	}
 	f.h, f.l, f.epoch, f.shift = v.h, k.local(told), ep2.word(), v.shift

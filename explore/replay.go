@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stockproof/engines/redisstore"
+	"stockproof/faults"
 	"stockproof/faults/schedule"
 	"stockproof/model"
 	"stockproof/schemes"
@@ -70,8 +71,10 @@ func newReplayer(entry schemes.Entry, s *schedule.Schedule, engine redisstore.En
 		return nil, nil, err
 	}
 	start := schedule.Stock{Known: true, Units: s.Stock}
-	loses := slices.ContainsFunc(s.Steps, func(st schedule.Step) bool { return st.Kind == schedule.Loses })
-	r := &replayer{entry: entry, s: s, engine: engine, retries: retries, now: at, clients: map[string]*replayClient{}, trace: trace,
+	loses := slices.ContainsFunc(s.Steps, func(st schedule.Step) bool {
+		return st.Kind == schedule.Loses || st.Kind == schedule.Restarts && st.Setting == faults.AOFEverySec
+	})
+	r := &replayer{entry: entry, s: s, engine: engine, retries: retries, now: at, loaded: at.redis, clients: map[string]*replayClient{}, trace: trace,
 		stock: start, lowest: s.Stock, taken: map[string]int64{}, loses: loses}
 	for i, c := range s.Clients {
 		room := (longest-1)/maxOps + 1
@@ -83,6 +86,7 @@ func newReplayer(entry schemes.Entry, s *schedule.Schedule, engine redisstore.En
 		r.order = append(r.order, c.Name)
 	}
 	slices.Sort(r.order)
+	r.forgets = at.sql.db != nil && slices.ContainsFunc(s.Steps, func(st schedule.Step) bool { return st.Server == schedule.SQL && st.Lost > 0 })
 	return r, world, nil
 }
 
@@ -116,6 +120,13 @@ type replayer struct {
 	retries int
 	now     moment
 	before  []redisstore.State // what Redis held before each of its writes, latest last
+	loaded  redisstore.State   // when the article had been loaded
+	frozen  bool               // Redis stands still
+	link    link
+	replica redisstore.State // unless the link is whole
+	lag     int              // writes that the replica lacks
+	forgets bool             // the database loses commits
+	commits []sqlState       // what it held before each of them, latest last
 	clients map[string]*replayClient
 	order   []string // their names, sorted
 	runs    []*run
@@ -243,6 +254,9 @@ func (r *replayer) do(i int) error {
 			if as := c.spec.Calls[c.op].As; as != "" && !c.submitted {
 				return diverged(c.spec.Name+" to submit "+as+" again before", "that it has not")
 			}
+			if isJob(c.spec.Calls[c.op]) && !c.submitted {
+				return diverged("the job of "+c.spec.Name+" to begin before", "that it has not")
+			}
 			c.submitted = false
 			r.begin(c, i)
 		}
@@ -269,15 +283,8 @@ func (r *replayer) do(i int) error {
 		}
 	case schedule.Wait:
 		r.wait(st.Wait)
-	case schedule.Loses:
-		if st.Lost > len(r.before) {
-			return diverged(fmt.Sprintf("%d writes to lose", st.Lost), fmt.Sprint(len(r.before)))
-		}
-		keep := len(r.before) - st.Lost
-		r.now.redis = r.before[keep].WithoutScripts()
-		r.before = r.before[:keep]
-	case schedule.Flush:
-		r.now.redis = r.now.redis.WithoutScripts()
+	case schedule.Loads, schedule.Reconciles:
+		err = r.starts(c, st, diverged)
 	case schedule.Resume:
 		c.paused = false
 		if give := c.unread; give != nil {
@@ -290,7 +297,10 @@ func (r *replayer) do(i int) error {
 		}
 		c.submitted = true
 	default:
-		return diverged("a kind of step that exists", string(st.Kind))
+		known := false
+		if known, err = r.befalls(st, diverged); !known {
+			return diverged("a kind of step that exists", string(st.Kind))
+		}
 	}
 	if err != nil {
 		return err
@@ -306,6 +316,7 @@ func (r *replayer) wait(d time.Duration) {
 	time.Sleep(d)
 	parked()
 	r.now.redis = r.now.redis.After(d)
+	r.replica = r.replica.After(d)
 	for i := range r.before {
 		r.before[i] = r.before[i].After(d)
 	}

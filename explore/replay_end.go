@@ -54,17 +54,20 @@ func (r *replayer) counter() (counter, error) {
 // conclude says what the execution came to.
 func (r *replayer) conclude(w *world) (schedule.End, error) {
 	end := schedule.End{Final: r.stock}
-	rests := r.now.sql.db == nil || len(r.now.sql.db.Waiting()) == 0
+	rests := !r.frozen && (r.now.sql.db == nil || len(r.now.sql.db.Waiting()) == 0)
 	for _, name := range r.order {
 		c := r.clients[name]
-		rests = rests && len(c.late) == 0 && (c.crashed || c.op == len(c.spec.Calls))
+		waits := c.run == nil && c.op < len(c.spec.Calls) && isJob(c.spec.Calls[c.op]) // for the fault that it is
+		rests = rests && len(c.late) == 0 && (c.crashed || c.op == len(c.spec.Calls) || waits)
 	}
 	var ops []model.Operation
 	for _, op := range r.history {
 		if op.Open && op.label.Outcome == schedule.Unfinished && r.clients[op.label.Client].crashed {
 			op.label.Outcome = model.Unknown
 		}
-		ops = append(ops, op.Operation)
+		if op.Op != schedule.Load && op.Op != schedule.Reconcile {
+			ops = append(ops, op.Operation)
+		}
 		end.Outcomes = append(end.Outcomes, op.label)
 	}
 	if !rests {

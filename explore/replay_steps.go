@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -50,8 +51,11 @@ func (r *replayer) command(c *replayClient, st *schedule.Step, diverged func(str
 	if !ok || p.step.sql && slices.Contains(c.blocked, p.step.conn) {
 		return nil, diverged(st.Action(), c.parkedAt())
 	}
-	if st.Fault == faults.RequestLost || st.Fault == faults.RequestDelayed {
-		if st.Fault == faults.RequestDelayed {
+	if gives := st.Fault == faults.RedisFreeze; gives != (r.frozen && !p.step.sql) {
+		return nil, diverged("Redis to be otherwise", fmt.Sprintf("frozen %v", r.frozen))
+	}
+	if st.Fault == faults.RequestLost || st.Fault == faults.RequestDelayed || st.Fault == faults.RedisFreeze {
+		if st.Fault != faults.RequestLost {
 			c.late = append(c.late, lateStep{line: *st, step: p.step, op: c.op})
 		}
 		c.cut(p)
@@ -122,13 +126,24 @@ func (c *replayClient) sessions() []int {
 func (r *replayer) execute(c *replayClient, s step) (reply string, blocked bool, messages []redisstore.Message, err error) {
 	words := splitArgs(s.args)
 	if s.sql {
-		r.now.sql, reply, blocked, err = r.now.sql.exec(s, c.first, 0)
+		var after sqlState
+		if after, reply, blocked, err = r.now.sql.exec(s, c.first, 0); err == nil {
+			r.became(after)
+		}
 		r.note(sqlEvent{StepCommand, c.session(s.conn), words, blocked, reply})
 		return reply, blocked, nil, err
 	}
-	res, err := r.engine.Exec(r.now.redis, words)
-	if err != nil {
-		return "", false, nil, err
+	var res redisstore.Result
+	if !isWait(s) {
+		if res, err = r.engine.Exec(r.now.redis, words); err != nil {
+			return "", false, nil, err
+		}
+	}
+	if reply, ok := r.answersAlone(s, res); ok {
+		return reply, false, nil, nil
+	}
+	if r.link.lags() && !sameKeys(res.State, r.now.redis) {
+		r.lag++
 	}
 	if r.loses && res.State.Encode() != r.now.redis.Encode() {
 		r.before = append(r.before, r.now.redis)
@@ -187,9 +202,11 @@ func (r *replayer) grant(c *replayClient, conn int, st *schedule.Step, diverged 
 	if kill && !slices.ContainsFunc(r.now.sql.db.Deadlocked(), func(cycle []int) bool { return slices.Contains(cycle, number) }) {
 		return "", false, diverged("a deadlock", "none")
 	}
-	if r.now.sql, reply, blocked, err = r.now.sql.grant(number, kill); err != nil {
+	after, reply, blocked, err := r.now.sql.grant(number, kill)
+	if err != nil {
 		return "", false, err
 	}
+	r.became(after)
 	what := StepGranted
 	if kill {
 		what = StepDeadlock

@@ -56,6 +56,16 @@ func perform(ctx context.Context, scheme schemes.Scheme, env schemes.Env, r role
 			res.outcome = model.Failed
 		}
 		return res
+	case reconcile:
+		s, ok := scheme.(schemes.Reconciler)
+		if !ok {
+			return lacks("Reconcile")
+		}
+		res := ended(model.OK, s.Reconcile(ctx, env, sku, r.qty))
+		if res.err != "" {
+			res.outcome = model.Unknown
+		}
+		return res
 	case orders:
 		s, ok := scheme.(schemes.Auditor)
 		if !ok {

@@ -62,13 +62,21 @@ var lineKinds = map[StepKind]schedule.Kind{
 	StepCommand: schedule.Command, StepGranted: schedule.GoesOn, StepDeadlock: schedule.Deadlock,
 	StepArrives: schedule.Arrives, StepNever: schedule.Never, StepResume: schedule.Resume, StepWait: schedule.Wait,
 	StepLoses: schedule.Loses, StepFlush: schedule.Flush, StepResubmit: schedule.Submits,
+	StepRestarts: schedule.Restarts, StepFallsBehind: schedule.FallsBehind, StepRefuses: schedule.Refuses, StepTakesOver: schedule.TakesOver,
+	StepFreezes: schedule.Freezes, StepThaws: schedule.Thaws, StepEvicts: schedule.Evicts, StepExpires: schedule.Expires,
+	StepLoads: schedule.Loads, StepReconciles: schedule.Reconciles,
 }
 
 // line is the step without the counter.
 func (st *WitnessStep) line() schedule.Step {
 	line := schedule.Step{Kind: lineKinds[st.Kind], Client: st.Client, Wait: st.Wait, Lost: st.Lost,
-		Answers: st.Returned, Wakes: st.Woken}
+		Setting: st.Setting, Key: st.Key, Answers: st.Returned, Wakes: st.Woken}
 	switch st.Kind {
+	case StepRestarts:
+		line.Server = schedule.Redis
+		if st.Server == "sql" {
+			line.Server = schedule.SQL
+		}
 	case StepResubmit:
 		line.Request = st.Command[0]
 	case StepCommand, StepArrives, StepNever:

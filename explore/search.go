@@ -12,7 +12,7 @@ import (
 // deed says which change leads from a state to the next.
 type deed struct {
 	ms    int64
-	index int32 // of its step or delayed command; how many writes are lost
+	index int32 // of its step or delayed command; the number of the blow, or of commits lost
 	what  deedKind
 	actor uint8 // position of the client
 	kind  uint8 // of the fault, for a step
@@ -26,8 +26,8 @@ const (
 	vanishes
 	resumes
 	jumps
-	falls
-	flushes
+	befalls // a server is hit
+	dies    // the database is
 	resubmits
 	grants
 	cancels
@@ -144,13 +144,19 @@ func (k *kit) onSale() (uint32, error) {
 	}
 	v := versions{n: 1, track: k.loses > 0}
 	v.at[0] = at
+	k.loaded = k.world.moment(at).redis
+	if slices.Contains(k.restarts, faults.Snapshot) {
+		if err := noLease(k.loaded, k.cfg.Entry); err != nil {
+			return 0, err
+		}
+	}
 	return k.version(v), nil
 }
 
 // newcomer is a client of a program that has not come.
 func (k *kit) newcomer(program uint8) uint32 {
 	l := local{who: program, node: k.programs[program].roles[0].root.id}
-	if k.programs[program].resubmits {
+	if k.programs[program].extra {
 		l.status = dormant
 	}
 	for v := range l.slots {
@@ -191,17 +197,19 @@ func (s *searcher) atRest(x *state) bool {
 			return false
 		}
 	}
-	return s.queue(x[0]).waiting == 0
+	return s.queue(x[0]).waiting == 0 && !s.verInfos[x[0]].frozen
 }
 
 // successors lists what can happen in a state. None: it is at rest.
 func (s *searcher) successors(x *state, out []successor) []successor {
 	n := 2 + s.clients
-	ready, open, lates := false, false, 0
+	ready, open, lates, buffered := false, false, 0, false
+	frozen := s.verInfos[x[0]].frozen
 	var deadline int64
 	for i := 2; i < n; i++ {
 		info := &s.briefs[x[i]]
-		ready = ready || info.ready
+		ready = ready || info.ready && (!frozen || info.beside)
+		buffered = buffered || info.buffered
 		open = open || !info.finished
 		lates += int(info.late)
 		if info.deadline > 0 && (deadline == 0 || info.deadline < deadline) {
@@ -209,9 +217,9 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 		}
 	}
 	q := s.queue(x[0])
-	s.resting = !open && lates == 0 && q.waiting == 0
+	s.resting = !open && lates == 0 && q.waiting == 0 && !frozen
 	if s.resting {
-		return s.losses(x, s.resubmissions(x, out), false)
+		return s.losses(x, s.begins(x, out), false)
 	}
 	left := s.cfg.MaxFaults - int(x.used())
 	canJump := false
@@ -226,7 +234,8 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 		if d := s.verInfos[x[0]].expiry; d > 0 && (deadline == 0 || d < deadline) {
 			deadline = d
 		}
-		canJump = deadline > 0 && (open || lates > 0)
+		// What a server has buffered is executed before time passes again.
+		canJump = deadline > 0 && (open || lates > 0) && (frozen || !buffered)
 	}
 	for i := 2; i < n; i++ {
 		mult := uint8(1)
@@ -250,7 +259,7 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 				o.mult, o.place, o.fired = mult, v.place, -1
 				o.deed = deed{what: steps1, actor: uint8(i), index: v.move, kind: v.kind}
 				s.apply(x, i, v, &o.state)
-				if v.cost > 0 && v.kind != pauseKind && v.kind != delayKind {
+				if v.cost > 0 && v.kind != pauseKind && v.kind != delayKind { // nor a freeze, which has cost before
 					o.fired = v.place
 				}
 			}
@@ -275,11 +284,11 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 				}
 			}
 		}
-		for m := 0; m < int(info.late); m++ {
+		for m := 0; m < int(info.late) && !frozen; m++ {
 			v := s.arrive(x[0], x[i], x.epoch(), int32(m))
 			out = append(out, successor{mult: mult, place: -1, fired: v.place, deed: deed{what: arrives, actor: uint8(i), index: int32(m)}})
 			s.apply(x, i, &v, &out[len(out)-1].state)
-			if !open {
+			if !open && s.places[v.place].kind != faults.RedisFreeze {
 				out = append(out, successor{state: *x, mult: mult, place: -1, fired: -1, deed: deed{what: vanishes, actor: uint8(i), index: int32(m)}})
 				o := &out[len(out)-1]
 				o.state[0], o.state[i], _ = s.vanish(x[0], x[i], m)
@@ -298,7 +307,7 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 		out = append(out, successor{mult: 1, place: -1, fired: -1, deed: deed{what: jumps, ms: deadline}})
 		s.jump(x, deadline, &out[len(out)-1].state)
 	}
-	return s.losses(x, s.resubmissions(x, out), true)
+	return s.losses(x, s.begins(x, out), true)
 }
 
 // plainSteps lists the steps without a fault of one client.
@@ -308,8 +317,8 @@ func (s *searcher) plainSteps(x *state, actor int, out []successor) []successor 
 		v := &list[index]
 		var o *successor
 		out, o = another(out)
-		o.mult, o.place, o.fired = 1, -1, -1
-		o.deed = deed{what: steps1, actor: uint8(actor), index: v.move}
+		o.mult, o.place, o.fired = 1, v.place, -1 // to give up while a server stands still costs nothing more
+		o.deed = deed{what: steps1, actor: uint8(actor), index: v.move, kind: v.kind}
 		s.apply(x, actor, v, &o.state)
 	}
 	return out
@@ -356,66 +365,28 @@ func (s *searcher) owns(x *state, session int) bool {
 	return false
 }
 
-// resubmissions are requests that another client gets as well, at any time
-// after they were first submitted.
-func (s *searcher) resubmissions(x *state, out []successor) []successor {
-	if !s.resubmit || int(x.used()) >= s.cfg.MaxFaults {
-		return out
-	}
-	for i := 2; i < 2+s.clients; i++ {
-		if s.briefs[x[i]].status != dormant {
+// losses are what can go wrong with the servers themselves. After everything
+// else is over a loss still matters: the counter is read then.
+func (s *searcher) losses(x *state, out []successor, open bool) []successor {
+	left := s.cfg.MaxFaults - int(x.used())
+	for i, b := range s.blows(x[0]) {
+		if int(b.cost) > left || b.during && !open {
 			continue
 		}
-		index := s.programs[s.locals[x[i]].who].index
-		for who := range s.programs {
-			p := &s.programs[who]
-			if !p.resubmits || p.index != index || p.originOp >= int(s.infos[x[2+p.origin]].begunOps) {
-				continue
-			}
-			l := local{who: uint8(who), node: p.roles[0].root.id, slots: s.locals[x[i]].slots}
-			place := s.place(placement{faults.DuplicateRequest, uint8(p.origin), uint8(p.originOp), 0})
-			out = append(out, successor{state: *x, mult: 1, place: place, fired: place, deed: deed{what: resubmits, actor: uint8(i)}})
-			o := &out[len(out)-1]
-			o.state[i] = s.local(l)
-			o.state[1] += 1 << 16
-			s.untrack(&o.state)
-		}
-		return out // the others are like it
+		out = append(out, successor{mult: 1, place: b.place, fired: b.fired, deed: deed{what: befalls, index: int32(i)}})
+		s.strike(x, &b, &out[len(out)-1].state)
 	}
-	return out
+	return s.restartsOfDatabase(x, open, out)
 }
 
-// losses are what can go wrong with the store itself. After everything else is
-// over a loss still matters: the counter is read then.
-func (s *searcher) losses(x *state, out []successor, open bool) []successor {
-	if int(x.used()) >= s.cfg.MaxFaults {
-		return out
-	}
-	if s.loses > 0 {
-		for j := 1; j < int(s.vers[x[0]].n); j++ {
-			h, sh := s.hit(x[0], j)
-			p := s.place(placement{kind: faults.StoreLoses, n: j})
-			out = append(out, successor{mult: 1, place: p, fired: p, deed: deed{what: falls, index: int32(j)}})
-			s.strike(x, h, sh, &out[len(out)-1].state)
-		}
-	}
-	if s.flushes && open && s.verInfos[x[0]].scripts {
-		h, sh := s.hit(x[0], 0)
-		p := s.place(placement{kind: faults.ScriptFlush})
-		out = append(out, successor{mult: 1, place: p, fired: p, deed: deed{what: flushes}})
-		s.strike(x, h, sh, &out[len(out)-1].state)
-	}
-	return out
-}
-
-// strike makes a fault of the store happen.
-func (s *searcher) strike(x *state, h uint32, sh int32, out *state) {
+// strike makes a fault of the servers happen.
+func (s *searcher) strike(x *state, b *blow, out *state) {
 	*out = *x
-	out[0] = h
+	out[0] = b.h
 	for i := 2; i < 2+s.clients; i++ {
-		out[i] = s.shifted(x[i], sh)
+		out[i] = s.shifted(x[i], b.shift)
 	}
-	out[1] += 1 << 16
+	out[1] += uint32(b.cost) << 16
 	s.untrack(out)
 }
 

@@ -104,5 +104,7 @@ const (
 	restock = action(model.Restock)
 	read    = action(model.Read)
 	load    = action("load")
-	orders  = action("orders")
+
+	reconcile = action("reconcile")
+	orders    = action("orders")
 )

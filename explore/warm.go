@@ -92,7 +92,7 @@ func (s *searcher) inquire(q *inquiry) error {
 	for _, k := range q.keys {
 		l := s.locals[k.l]
 		for _, m := range s.infos[k.l].moves {
-			eff, err := s.world.exec(s.key(k.h, l, l.op, m.cmd))
+			eff, err := s.exec(k.h, s.key(k.h, l, l.op, m.cmd))
 			if err != nil {
 				return err
 			}

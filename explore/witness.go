@@ -51,6 +51,17 @@ const (
 	StepLoses    StepKind = "store-loses" // Redis loses its last writes and its scripts
 	StepFlush    StepKind = "script-flush"
 	StepResubmit StepKind = "resubmit" // another client gets the same request
+
+	StepRestarts    StepKind = "restarts"     // a server dies and comes back
+	StepFallsBehind StepKind = "falls-behind" // the link to Redis's replica breaks
+	StepRefuses     StepKind = "refuses"      // the primary refuses writes
+	StepTakesOver   StepKind = "takes-over"   // the replica becomes the primary
+	StepFreezes     StepKind = "freezes"      // Redis stands still
+	StepThaws       StepKind = "thaws"        // Redis goes on
+	StepEvicts      StepKind = "evicts"       // Redis drops a key
+	StepExpires     StepKind = "expires"      // the keys that were loaded expire
+	StepLoads       StepKind = "loads"        // a job begins to load again
+	StepReconciles  StepKind = "reconciles"   // a job begins to reconcile
 )
 
 // WitnessStep is one line of a witness.
@@ -64,7 +75,9 @@ type WitnessStep struct {
 	Blocked  bool     // the statement waits for a row
 	Fault    faults.Kind
 	Wait     time.Duration
-	Lost     int               // writes undone
+	Lost     int               // writes or commits undone
+	Setting  faults.Setting    // of the server that restarts
+	Key      string            // that is evicted
 	Returned []schedule.Answer // operations that were answered
 	Woken    []string          // clients that got a message
 	Counter  *int64            // afterwards
@@ -107,6 +120,9 @@ func (s *searcher) newCasting() *casting {
 func (c *casting) name(x *state, pos int) string {
 	if c.names[pos-2] == "" {
 		who := c.s.locals[x[pos]].who
+		for c.s.programs[who].extra && len(c.free[who]) == 0 {
+			who-- // what the extra client may run stands after what it came as
+		}
 		c.names[pos-2], c.free[who] = c.free[who][0], c.free[who][1:]
 	}
 	return c.names[pos-2]
@@ -191,7 +207,7 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 		for _, word := range splitArgs(st.args) {
 			step.Command = append(step.Command, rename.Replace(word))
 		}
-		e, err := s.world.exec(s.key(x[0], l, op, cmd))
+		e, err := s.exec(x[0], s.key(x[0], l, op, cmd))
 		if err != nil {
 			fail(err)
 		}
@@ -207,7 +223,7 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 		if d.kind != 0 {
 			step.Fault = faultKinds[d.kind]
 		}
-		if step.Fault == faults.RequestLost || step.Fault == faults.RequestDelayed {
+		if step.Fault == faults.RequestLost || step.Fault == faults.RequestDelayed || step.Fault == faults.RedisFreeze {
 			step.Reply = ""
 		}
 	case arrives:
@@ -250,12 +266,23 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 	case jumps:
 		step.Kind, step.Wait = StepWait, time.Duration(d.ms)*time.Millisecond
 	case resubmits:
-		step.Kind, step.Fault = StepResubmit, faults.DuplicateRequest
-		step.Command = []string{strings.TrimPrefix(s.programs[s.locals[n.state[d.actor]].who].requests[0], clientPrefix)}
-	case falls:
-		step.Kind, step.Lost, step.Fault = StepLoses, int(d.index), faults.StoreLoses
-	case flushes:
-		step.Kind, step.Fault = StepFlush, faults.ScriptFlush
+		p := &s.programs[s.locals[n.state[d.actor]].who]
+		switch {
+		case !p.job:
+			step.Kind, step.Fault = StepResubmit, faults.DuplicateRequest
+			step.Command = []string{strings.TrimPrefix(p.requests[0], clientPrefix)}
+		case p.calls[0].Op == schedule.Reconcile:
+			step.Kind, step.Fault = StepReconciles, faults.ReconcileOverlap
+		default:
+			step.Kind, step.Fault = StepLoads, faults.StockReloaded
+		}
+	case befalls:
+		step = s.blows(x[0])[d.index].step
+	case dies:
+		step.Kind, step.Server, step.Fault, step.Lost = StepRestarts, "sql", faults.PostgresRestart, int(d.index)
+		if step.Setting = faults.SyncCommitOn; step.Lost > 0 {
+			step.Setting = faults.SyncCommitOff
+		}
 	}
 	for i := 2; i < 2+s.clients; i++ {
 		was, is := &s.locals[x[i]], &s.locals[n.state[i]]
@@ -263,7 +290,7 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 			name := c.name(x, i)
 			step.Returned = append(step.Returned, schedule.Answer{Client: name, N: int(op) + 1, Outcome: outcomes[is.past[op].outcome-1]})
 		}
-		if i != int(d.actor) && d.what != jumps && was.node != is.node && was.op == is.op && was.begun {
+		if i != int(d.actor) && d.what != jumps && d.what != dies && was.node != is.node && was.op == is.op && was.begun {
 			step.Woken = append(step.Woken, c.name(x, i))
 		}
 	}

@@ -85,19 +85,21 @@ type world struct {
 	named    bool                                            // clients have names of their own from the start
 	solo     func(action, int64, string) (*automaton, error) // automata of actions outside of the search
 
-	mu       sync.Mutex
-	moments  []moment
-	ids      map[string]int32
-	redisIDs map[string]int32
-	effects  map[execKey]effect
-	grants   map[grantKey]effect
-	ages     map[ageKey]aged
-	steps    []step
-	mentions []mentions
-	stepIDs  map[step]int32
-	messages [][]redisstore.Message
-	counters map[int32]counter
-	asked    []question // every Redis question, for the fidelity check
+	mu        sync.Mutex
+	moments   []moment
+	ids       map[string]int32
+	redisIDs  map[string]int32
+	effects   map[execKey]effect
+	grants    map[grantKey]effect
+	ages      map[ageKey]aged
+	steps     []step
+	mentions  []mentions
+	stepIDs   map[step]int32
+	messages  [][]redisstore.Message
+	counters  map[int32]counter
+	commits   map[int32]int32 // see committed
+	commitIDs map[string]int32
+	asked     []question // every Redis question, for the fidelity check
 }
 
 type ageKey struct {
@@ -124,7 +126,8 @@ type question struct {
 
 func newWorld(engine redisstore.Engine, entry schemes.Entry, symmetry, named bool) *world {
 	return &world{engine: engine, entry: entry, symmetry: symmetry, named: named, ids: map[string]int32{}, redisIDs: map[string]int32{}, effects: map[execKey]effect{}, grants: map[grantKey]effect{},
-		ages: map[ageKey]aged{}, stepIDs: map[step]int32{}, messages: make([][]redisstore.Message, 1), counters: map[int32]counter{}}
+		ages: map[ageKey]aged{}, stepIDs: map[step]int32{}, messages: make([][]redisstore.Message, 1), counters: map[int32]counter{},
+		commits: map[int32]int32{}, commitIDs: map[string]int32{}}
 }
 
 func (w *world) intern(m moment) int32 {

@@ -22,9 +22,18 @@ const (
 	RequestDelayed   Kind = "request-delayed"
 	DuplicateRequest Kind = "duplicate-request"
 	CommitReplyLost  Kind = "commit-reply-lost"
-	// Store faults.
-	StoreLoses  Kind = "store-loses"
-	ScriptFlush Kind = "script-flush"
+	// Server faults.
+	StoreLoses      Kind = "store-loses"
+	ScriptFlush     Kind = "script-flush"
+	RedisRestart    Kind = "redis-restart"
+	RedisFailover   Kind = "redis-failover"
+	RedisFreeze     Kind = "redis-freeze"
+	KeyEvicted      Kind = "key-evicted"
+	KeyExpired      Kind = "key-expired"
+	PostgresRestart Kind = "postgres-restart"
+	// Faults of those who run the sale.
+	StockReloaded    Kind = "stock-reloaded"
+	ReconcileOverlap Kind = "reconcile-overlap"
 )
 
 // Info describes a kind.
@@ -44,9 +53,17 @@ var kinds = []Info{
 	{ReplyLost, "the server executes the step, the connection breaks before the client sees the reply", true, true},
 	{RequestDelayed, "the client sees an error, the server executes the step at any later moment", true, false},
 	{DuplicateRequest, "the same request id is submitted a second time", true, false},
-	{CommitReplyLost, "reply-lost on a COMMIT", true, false},
+	{CommitReplyLost, "reply-lost on a COMMIT", true, true},
 	{StoreLoses, "Redis comes back without its last acknowledged writes (failover, restart)", true, false},
-	{ScriptFlush, "Redis forgets its loaded scripts", true, false},
+	{ScriptFlush, "Redis forgets its loaded scripts", true, true},
+	{RedisRestart, "Redis dies and comes back with what its persistence kept: nothing, a snapshot, the append-only file with or without its tail", true, true},
+	{RedisFailover, "a replica that lacks the last writes becomes the primary, with and without WAIT", true, true},
+	{RedisFreeze, "Redis stands still: clients give up, and the commands it has buffered run later", true, true},
+	{KeyEvicted, "Redis drops a key to free memory", true, true},
+	{KeyExpired, "the key of the stock reaches the end of a time to live", true, true},
+	{PostgresRestart, "PostgreSQL dies and comes back, with or without its last commits (synchronous_commit)", true, true},
+	{StockReloaded, "the preload runs again during the sale", true, true},
+	{ReconcileOverlap, "a reconciliation job reads and then writes while the sale goes on", true, false},
 }
 
 // Kinds lists every kind.

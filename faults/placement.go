@@ -24,11 +24,15 @@ const (
 //	  the client's next instruction
 //	request-lost: before the server sees the step
 //	reply-lost: after the server executed it, before the client sees the reply
+//	faults of servers and of those who run the sale: after the step, before anybody's
+//	  next; redis-freeze instead of it; the link of a replica breaks before it
 type Placement struct {
-	Kind   Kind
-	Order  Order
-	Client int // from 0, in order of arrival; unused InTurn and at a Barrier
-	Step   int // from 1, the client's own count over all servers
+	Kind Kind
+	// Setting of the server that a fault of a server hits, see Kind.Settings.
+	Setting Setting
+	Order   Order
+	Client  int // from 0, in order of arrival; unused InTurn and at a Barrier
+	Step    int // from 1, the client's own count over all servers
 	// At says which command that step was when the places were counted, such as
 	// "HGET"; a step with another command is another place, and there the fault
 	// does not fire. Empty: whatever command it is.
@@ -47,7 +51,7 @@ func (p Placement) String() string {
 	case p.ThenCrash:
 		return fmt.Sprintf("%s at %s, then crash", p.Kind, at)
 	}
-	return fmt.Sprintf("%s at %s", p.Kind, at)
+	return fmt.Sprintf("%s at %s", Row(p.Kind, p.Setting), at)
 }
 
 // Plan enumerates every placement of a kind. steps has the command of each step

@@ -88,3 +88,17 @@ func RequestID(client, op int) string { return fmt.Sprintf("%s.%d", ClientName(c
 // Retries lists the retry settings of go-redis a scheme is judged with: "off", and
 // "default", three more attempts.
 func Retries() []string { return []string{"off", "default"} }
+
+// RetriesFor lists the retry settings with which a kind of fault is judged in the
+// matrix. Where a fault breaks no connection to Redis go-redis repeats nothing and
+// both settings are one. Where it does, or a primary refuses a write, what the
+// repeats add is in the rows of reply-lost and request-delayed; a search of each of
+// the commands that a server that stands still would buffer takes too long for a
+// matrix, and can be asked for by itself.
+func RetriesFor(kind Kind) []string {
+	switch kind {
+	case RedisRestart, RedisFailover, RedisFreeze, KeyEvicted, KeyExpired, PostgresRestart, StockReloaded, ReconcileOverlap:
+		return []string{"off"}
+	}
+	return Retries()
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"stockproof/faults/schedule"
 	"stockproof/live/clients"
 	"stockproof/live/wire"
+	"stockproof/schemes"
 )
 
 // conductor is the gate of one run: it lets one step at a time through to the
@@ -24,9 +24,10 @@ import (
 type conductor struct {
 	placement faults.Placement
 	random    *randomFaults // of a soak, instead of the placement; nil otherwise
+	server    *serverFault  // nil unless that is what goes wrong
 	clients   int
 	observe   func(context.Context) (int64, error) // reads the counter, past the proxies
-	blockers  *sql.DB                              // asks PostgreSQL who waits; nil without SQL
+	blockers  func() *sql.DB                       // asks PostgreSQL who waits; nil without SQL
 	processes []*clients.Process
 
 	began time.Time
@@ -58,13 +59,14 @@ type stepKey struct{ client, n int }
 // flight is a step that was forwarded and has neither a reply nor an end yet.
 type flight struct {
 	step     wire.Step
+	op       clients.Operation // that it is of
 	hasTurn  bool
 	replied  bool
 	blocked  chan struct{} // closed when the server says it waits for a lock
 	returned chan struct{} // closed at its reply or end
 }
 
-func newConductor(p faults.Placement, procs []*clients.Process, observe func(context.Context) (int64, error), initial int64, blockers *sql.DB) *conductor {
+func newConductor(p faults.Placement, procs []*clients.Process, observe func(context.Context) (int64, error), initial int64, blockers func() *sql.DB) *conductor {
 	c := &conductor{
 		placement: p, clients: len(procs), processes: procs, observe: observe, blockers: blockers,
 		began: time.Now(), turn: make(chan struct{}, 1), index: map[stepKey]int{}, flying: map[stepKey]*flight{},
@@ -158,10 +160,22 @@ func (c *conductor) Request(ctx context.Context, s wire.Step) wire.RequestAction
 		defer func() { <-c.turn }()
 		return c.lose(s)
 	}
+	_, here := c.faultAt(s)
+	action, err := c.server.comes(context.WithoutCancel(ctx), s, here)
+	if err != nil {
+		c.fail(err)
+	}
 	f := &flight{step: s, hasTurn: true, blocked: make(chan struct{}), returned: make(chan struct{})}
 	c.mu.Lock()
 	c.note(s)
+	f.op = c.serves[s.Client]
 	c.flying[stepKey{s.Client, s.N}] = f
+	if action != wire.Forward { // it comes to a server that stands still
+		c.logged(s).Fault = faults.RedisFreeze
+		c.giveTurn(f)
+		c.mu.Unlock()
+		return action
+	}
 	c.mu.Unlock()
 	if s.Server == wire.Postgres && c.blockers != nil {
 		go c.watchBlocked(f)
@@ -195,12 +209,12 @@ func (c *conductor) watchBlocked(f *flight) {
 			return
 		case <-ticker.C:
 		}
-		var waits bool
-		err := c.blockers.QueryRow(
-			`SELECT count(*) > 0 FROM pg_stat_get_activity($1) WHERE wait_event IN ('transactionid', 'tuple')`,
-			f.step.BackendPID).Scan(&waits)
+		waits, err := waitsForRow(context.Background(), c.blockers(), f.step.BackendPID)
+		if err != nil && c.server.hitsPostgres() {
+			continue // it may be on its way down or up; the statement ends with it
+		}
 		if err != nil {
-			c.fail(fmt.Errorf("ask who waits: %w", err))
+			c.fail(err)
 			return
 		}
 		if waits {
@@ -257,14 +271,26 @@ func (c *conductor) Reply(ctx context.Context, s wire.Step, r wire.Reply) wire.R
 		f.hasTurn = true
 		c.mu.Unlock()
 	}
-	units, err := c.observe(context.WithoutCancel(ctx))
+	ctx = context.WithoutCancel(ctx)
+	wrote, wroteErr := c.server.came(ctx)
+	if wroteErr != nil {
+		c.fail(wroteErr)
+	}
+	c.look(ctx, func(units int64, err error) {
+		entry := c.logged(s)
+		entry.Reply, entry.reply, entry.At, entry.Wrote = r.Text, r, time.Since(c.began), wrote
+		c.seen(f.op, entry, units, err)
+	})
+	kind, here := c.faultAt(s)
+	if here && c.server != nil {
+		if err := c.server.strike(ctx); err != nil {
+			c.fail(err)
+		}
+		c.look(ctx, func(units int64, err error) { c.changed(units, err) })
+	}
 	c.mu.Lock()
 	entry := c.logged(s)
-	entry.Reply, entry.reply, entry.At = r.Text, r, time.Since(c.began)
-	c.seen(s, entry, units, err)
-	c.giveTurn(f)
-	kind, here := c.faultAt(s)
-	if here && kind != faults.None {
+	if c.giveTurn(f); here && kind != faults.None {
 		entry.Fault = kind
 	}
 	c.mu.Unlock()
@@ -283,24 +309,56 @@ func (c *conductor) Reply(ctx context.Context, s wire.Step, r wire.Reply) wire.R
 	return action
 }
 
-// seen takes an observation of the counter into account; call it with mu held.
-func (c *conductor) seen(s wire.Step, entry *Step, units int64, err error) {
-	if err != nil {
-		c.unwatched, c.last = err, nil
+// look reads the counter and calls then with mu held. While Redis stands still
+// the counter does, too.
+func (c *conductor) look(ctx context.Context, then func(units int64, err error)) {
+	if !c.server.standsStill() {
+		units, err := c.observe(ctx)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		then(units, err)
 		return
 	}
-	entry.Counter = &units
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last == nil {
+		then(0, schemes.ErrNoStock)
+		return
+	}
+	then(*c.last, nil)
+}
+
+// changed takes an observation into account that is no step's doing; call it with
+// mu held. A counter that is not there is known: it is not below zero.
+func (c *conductor) changed(units int64, err error) (there bool) {
+	switch {
+	case errors.Is(err, schemes.ErrNoStock):
+		c.last = nil
+		return false
+	case err != nil:
+		c.unwatched, c.last = err, nil
+		return false
+	}
+	c.last = &units
 	if c.lowest == nil || units < *c.lowest {
 		c.lowest = &units
 	}
-	if c.last != nil {
+	return true
+}
+
+// seen takes the observation after a step into account; call it with mu held.
+func (c *conductor) seen(now clients.Operation, entry *Step, units int64, err error) {
+	was := c.last
+	if !c.changed(units, err) {
+		return
+	}
+	entry.Counter = &units
+	if was != nil {
 		// A step that writes a computed value over somebody else's restock makes
 		// the counter fall by more than its request asked for; it is one
 		// deduction all the same.
-		now := c.serves[s.Client]
-		c.taken[now.Request] += min(*c.last-units, now.Qty)
+		c.taken[now.Request] += min(*was-units, now.Qty)
 	}
-	c.last = &units
 }
 
 // apply puts the fault into effect before the client sees a byte of the reply.
@@ -325,7 +383,7 @@ func (c *conductor) apply(ctx context.Context, s wire.Step, kind faults.Kind) wi
 			return wire.Deliver
 		}
 		close(c.parked)
-	case faults.ReplyLost:
+	case faults.ReplyLost, faults.CommitReplyLost:
 		c.fire()
 		return wire.LoseReply
 	case faults.None: // preempted

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"stockproof/faults"
 	"stockproof/faults/schedule"
 	"stockproof/live/clients"
 	"stockproof/live/wire"
@@ -38,7 +40,12 @@ func (w *World) Replay(ctx context.Context, s *schedule.Schedule, o ReplayOption
 	if !slices.Contains(Losses(), o.Loss) {
 		return fmt.Errorf("unknown loss %q", o.Loss)
 	}
-	if o.Loss != AOFTail {
+	var reasons []string
+	if o.Loss, reasons = setUp(s, o.Loss); len(reasons) > 0 {
+		return &CannotError{Reasons: reasons}
+	}
+	o.keepAt = -1
+	if loses := slices.ContainsFunc(s.Steps, func(st schedule.Step) bool { return st.Kind == schedule.Loses }); o.Loss != AOFTail && loses {
 		if o.keepAt, err = w.whatToKeep(ctx, entry, s); err != nil {
 			return err
 		}
@@ -145,7 +152,8 @@ func Cannot(s *schedule.Schedule) (reasons []string) {
 			}
 		}
 	}
-	return reasons
+	_, servers := setUp(s, AOFTail)
+	return append(reasons, servers...)
 }
 
 // ReplaysAtOnce is how many replays of a world are worth starting at the same
@@ -170,6 +178,8 @@ type replay struct {
 	sku     string
 	env     schemes.Env // the observer's
 	own     *ownRedis   // nil where the shared one will do
+	loaded  []string    // keys of the article, when it had been loaded
+	frozen  bool        // Redis stands still
 	kept    int         // the line of the first write that was lost
 	gate    *replayGate
 	clients map[string]*replayClient
@@ -272,6 +282,19 @@ func (r *replay) prepare(ctx context.Context) error {
 	}
 	if err := loader.Load(ctx, r.env, r.sku, r.s.Stock); err != nil {
 		return fmt.Errorf("load stock: %w", err)
+	}
+	if r.own != nil {
+		// A snapshot is one of the article as it went on sale.
+		if slices.ContainsFunc(r.s.Steps, func(st schedule.Step) bool { return st.Setting == faults.Snapshot }) {
+			if err := r.own.keep(ctx); err != nil {
+				return err
+			}
+		}
+		now, err := r.own.look(ctx)
+		if err != nil {
+			return err
+		}
+		r.loaded = slices.Collect(maps.Keys(now.keys))
 	}
 	r.gate = newReplayGate(len(r.s.Clients))
 	if r.entry.Stores.SQL {

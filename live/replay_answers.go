@@ -106,6 +106,9 @@ func (r *replay) take(c *replayClient, i int) (schedule.Answer, bool) {
 func (r *replay) compareStock(ctx context.Context, i int, by *schedule.Call, request string) error {
 	st := &r.s.Steps[i]
 	was := r.stock
+	if r.frozen && r.entry.Stores.Redis { // so does the counter
+		return nil
+	}
 	got, err := r.counter(ctx)
 	if err != nil {
 		return err

@@ -234,7 +234,7 @@ func (g *replayGate) watchBlocked(ctx context.Context, f *flying) {
 			return
 		case <-ticker.C:
 		}
-		waits, err := g.waits(ctx, f.step.BackendPID)
+		waits, err := waitsForRow(ctx, g.blockers, f.step.BackendPID)
 		g.mu.Lock()
 		if err != nil && ctx.Err() == nil {
 			g.failure = err
@@ -249,15 +249,6 @@ func (g *replayGate) watchBlocked(ctx context.Context, f *flying) {
 			return
 		}
 	}
-}
-
-func (g *replayGate) waits(ctx context.Context, backend uint32) (waits bool, err error) {
-	err = g.blockers.QueryRowContext(ctx,
-		`SELECT count(*) > 0 FROM pg_stat_get_activity($1) WHERE wait_event IN ('transactionid', 'tuple')`, backend).Scan(&waits)
-	if err != nil {
-		err = fmt.Errorf("ask who waits: %w", err)
-	}
-	return waits, err
 }
 
 // closed waits until the server processes of database connections that were cut

@@ -70,6 +70,8 @@ func (r *replay) do(ctx context.Context, i int) (err error) {
 		err = r.lose(ctx, i)
 	case schedule.Flush:
 		err = r.env.Redis.ScriptFlush(ctx).Err()
+	case schedule.Restarts, schedule.FallsBehind, schedule.Refuses, schedule.TakesOver, schedule.Freezes, schedule.Thaws, schedule.Evicts, schedule.Expires:
+		err = r.befalls(ctx, i)
 	case schedule.Resume:
 		if c.paused {
 			err = c.proc.Continue()
@@ -215,7 +217,7 @@ func (r *replay) command(ctx context.Context, c *replayClient, i int) error {
 			return err
 		}
 		return r.ended(ctx, f)
-	case faults.RequestDelayed:
+	case faults.RequestDelayed, faults.RedisFreeze:
 		c.late = append(c.late, f)
 		r.gate.decide(f, wire.DetachUnless(f.release, f.drop))
 		return nil

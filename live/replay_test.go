@@ -38,6 +38,28 @@ func TestAScheduleInWhichALaterWaiterGoesFirstCannotBeReplayed(t *testing.T) {
 	require.Contains(t, reasons[0], "line 13: of several statements that wait for a row, PostgreSQL lets the one go on that came first, not the one of client c")
 }
 
+func TestWhatNoServerCanBeMadeToDoIsSaidBeforehand(t *testing.T) {
+	const head = "schedule v1\nscheme lua-string\nconfig retries=off\nstock goods:1001 1\nclient a deduct 1\nclient b deduct 1\n---\n"
+	const end = "---\noutcome a=unfinished\nstock 1\nviolates nothing\n"
+	const gives = "a EVALSHA lua-string stock:1001 1 ! gives-up\n"
+	const step = "a EVALSHA lua-string stock:1001 1 => 1\n"
+	for lines, why := range map[string]string{
+		"redis freezes\n" + gives + "redis goes on\n":                "",
+		"redis freezes\n" + gives + gives + "redis goes on\n":        "lets client a not log in on another connection",
+		step + "redis restarts aof-everysec 1\n":                     "",
+		step + "redis restarts aof-everysec 1\nredis restarts rdb\n": "cannot also be set up for snapshot",
+		"replica falls behind\n" + step + "replica takes over 1\n":   "",
+		step + "postgres restarts off 1\n":                           "a restart of the database is placed live, but not replayed",
+	} {
+		reasons := strings.Join(Cannot(readSchedule(t, head+lines+end)), "; ")
+		if why == "" {
+			require.Empty(t, reasons, lines)
+		} else {
+			require.Contains(t, reasons, why, lines)
+		}
+	}
+}
+
 func TestTimesAreStretchedUntilAStepIsShort(t *testing.T) {
 	s := readSchedule(t, corpusFile(t, "lock-pause-oversell"))
 	require.Equal(t, 100*time.Millisecond, grain(s))

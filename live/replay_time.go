@@ -102,7 +102,7 @@ func (r *replay) scaled(d time.Duration) time.Duration { return time.Duration(r.
 // times the clients run with. Their patience is a little shorter than the
 // schedule's: where it ends at the same moment as a lease, it ends first.
 func (r *replay) times() schemes.Config {
-	t := schemes.Config{Lease: r.scaled(r.s.Times.Lease), Wait: r.scaled(r.s.Times.Wait), Retry: r.scaled(r.s.Times.Retry)}
+	t := schemes.Config{Lease: r.scaled(r.s.Times.Lease), Wait: r.scaled(r.s.Times.Wait), Retry: r.scaled(r.s.Times.Retry), Replicas: r.s.Times.Replicas}
 	if t.Wait > 0 {
 		t.Wait -= r.scaled(r.grain) / 4
 	}

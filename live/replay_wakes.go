@@ -118,6 +118,8 @@ func (r *replay) next(c *replayClient, i int) (lines []int) {
 		switch {
 		case st.Kind == schedule.Wait, mine && st.Kind == schedule.Resume:
 			return lines
+		case r.frozen && st.Kind == schedule.Thaws: // nobody logs in until then
+			return lines
 		case mine && (st.Kind == schedule.GoesOn || st.Kind == schedule.Deadlock) || slices.Contains(st.Wakes, c.spec.Name):
 			first = false
 		case mine && st.Kind == schedule.Command:

@@ -49,14 +49,17 @@ func (r *replay) asked(c *replayClient, s wire.Step) schedule.Step {
 // takesTimes says whether a command may have a lease among its arguments.
 func takesTimes(words []string) bool {
 	switch words[0] {
-	case "EVAL", "EVALSHA", "SET", "PEXPIRE", "PSETEX":
+	case "EVAL", "EVALSHA", "SET", "PEXPIRE", "PSETEX", "WAIT":
 		return true
 	}
 	return false
 }
 
-// shrunk is a stretched lease, in milliseconds, as the schedule has it.
+// shrunk is a stretched lease or patience, in milliseconds, as the schedule has it.
 func (r *replay) shrunk(word string) string {
+	if patience := r.s.Times.Wait; patience > 0 && word == strconv.FormatInt(r.times().Wait.Milliseconds(), 10) {
+		return strconv.FormatInt(patience.Milliseconds(), 10)
+	}
 	if lease := r.s.Times.Lease; lease > 0 && word == strconv.FormatInt(r.scaled(lease).Milliseconds(), 10) {
 		return strconv.FormatInt(lease.Milliseconds(), 10)
 	}

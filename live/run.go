@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"stockproof/faults"
 	"stockproof/faults/schedule"
@@ -26,12 +28,21 @@ type Case struct {
 	Workload  faults.Workload
 	Retries   string // of go-redis: "off" or "default"
 	Placement faults.Placement
+	// Sham makes of a fault of a server what looks like it and is not: a process
+	// that is killed and loses nothing, a replica that was merely frozen, CLIENT PAUSE
+	// for a freeze, a policy of eviction that spares the key, a crash after a
+	// checkpoint. A run with it must not fire; it is there to convict the proofs.
+	Sham bool
 }
 
 // Name identifies the case in file names.
 func (c Case) Name() string {
 	p := c.Placement
-	name := fmt.Sprintf("%s.%s.%s.retries-%s", c.Entry.Scheme.Name(), p.Kind, c.Workload.Name, c.Retries)
+	kind := string(p.Kind)
+	if p.Setting != faults.NoSetting {
+		kind += "-" + string(p.Setting)
+	}
+	name := fmt.Sprintf("%s.%s.%s.retries-%s", c.Entry.Scheme.Name(), kind, c.Workload.Name, c.Retries)
 	if p.Step > 0 {
 		name += fmt.Sprintf(".%s%d", faults.ClientName(p.Client), p.Step)
 	} else {
@@ -51,12 +62,16 @@ type Run struct {
 	Decided  int               // how many
 	Open     int               // unknowns that stayed
 	Steps    []Step
-	Fired    bool // the fault, or the order, took effect
+	Fired    bool   // the fault, or the order, took effect
+	Proof    string // of a fault of a server: what proves that it did, or why it is not proved
 	Findings []model.Finding
 	Checked  histories.Checked
 	Rest     model.Rest
-	Notes    []string // errors the scheme reported, by request
-	Elapsed  time.Duration
+	// NoCounter: at rest the scheme has no counter, as Read says. That is known, and
+	// not the same as one that could not be read.
+	NoCounter bool
+	Notes     []string // errors the scheme reported, by request
+	Elapsed   time.Duration
 
 	audited int64 // the recorder's time when the orders were read
 	marks   []mark
@@ -104,6 +119,11 @@ const (
 	shortLease = 300 * time.Millisecond
 	// shortLeaseSQL is the same for a scheme that commits to disk inside it.
 	shortLeaseSQL = 1 * time.Second
+	// serverLease outlasts the restart of a server on a busy machine.
+	serverLease = 3 * time.Second
+	// frozenPatience is how long a client waits for the answer of a server that
+	// stands still, where go-redis would wait 3 s.
+	frozenPatience = 500 * time.Millisecond
 	// lockPatience is how long a client waits for a lock: shorter than
 	// shortLease, so that a client that meets a dead holder's lock gives up.
 	lockPatience = 100 * time.Millisecond
@@ -121,12 +141,23 @@ func (c Case) times() schemes.Config {
 	t := schemes.Config{Wait: lockPatience, Retry: lockRetry}
 	switch {
 	case c.Placement.Kind == faults.None, c.Placement.Kind == faults.ClientPauseShort:
+	case c.onServer():
+		t.Lease = serverLease
 	case c.Entry.Stores.SQL:
 		t.Lease = shortLeaseSQL
 	default:
 		t.Lease = shortLease
 	}
+	if c.Placement.Setting == faults.Wait {
+		t.Replicas = 1
+	}
 	return t
+}
+
+// onServer says whether the fault is one of a server, or of those who run it.
+func (c Case) onServer() bool {
+	_, is := ofServers[c.Placement.Kind]
+	return is
 }
 
 // stage is a run under way.
@@ -138,6 +169,7 @@ type stage struct {
 	sku       string
 	env       schemes.Env // the observer's
 	rec       *histories.Recorder
+	server    *serverFault // nil unless that is what goes wrong
 	conductor *conductor
 	procs     []*clients.Process
 	proxies   []*wire.Proxy
@@ -150,10 +182,12 @@ type stage struct {
 // a fault could not be applied, the time was over. What was recorded until then
 // comes with it.
 func (w *World) Run(ctx context.Context, c Case) (run *Run, err error) {
-	if err := w.turns.Acquire(ctx, 1); err != nil {
-		return nil, fmt.Errorf("run %s: %w", c.Name(), context.Cause(ctx))
+	for _, turn := range w.turnsFor(c) {
+		if err := turn.Acquire(ctx, 1); err != nil {
+			return nil, fmt.Errorf("run %s: %w", c.Name(), context.Cause(ctx))
+		}
+		defer turn.Release(1)
 	}
-	defer w.turns.Release(1)
 	began := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, runLimit, fmt.Errorf("run %s: not done after %s", c.Name(), runLimit))
 	defer cancel()
@@ -164,6 +198,9 @@ func (w *World) Run(ctx context.Context, c Case) (run *Run, err error) {
 	}
 	defer func() {
 		s.close()
+		if s.server != nil {
+			s.server.end(w, err == nil)
+		}
 		if err != nil {
 			err = fmt.Errorf("run %s: %w", c.Name(), errors.Join(err, context.Cause(ctx), w.Servers.Alive()))
 		}
@@ -177,6 +214,19 @@ func (w *World) Run(ctx context.Context, c Case) (run *Run, err error) {
 	run, err = s.collect(ctx)
 	run.Elapsed = time.Since(began)
 	return run, err
+}
+
+// turnsFor is what a run has to wait for: servers of its own, if it needs any, and
+// its turn.
+func (w *World) turnsFor(c Case) (turns []*semaphore.Weighted) {
+	needs := ofServers[c.Placement.Kind]
+	if needs.redis {
+		turns = append(turns, w.hitting)
+	}
+	if needs.postgres {
+		turns = append(turns, w.crashing)
+	}
+	return append(turns, w.turns)
 }
 
 // operations counts what the clients of a workload do.
@@ -198,8 +248,21 @@ func (s *stage) prepare(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("scheme %s cannot read its stock", s.c.Entry.Scheme.Name())
 	}
-	if err := loader.Load(ctx, s.env, s.sku, s.c.Workload.Stock); err != nil {
-		return fmt.Errorf("load stock: %w", err)
+	var err error
+	if s.server, err = s.world.startServerFault(ctx, s.c, s.sku); err != nil {
+		return err
+	}
+	load := func(ctx context.Context, env schemes.Env) error {
+		if err := loader.Load(ctx, env, s.sku, s.c.Workload.Stock); err != nil {
+			return fmt.Errorf("load stock: %w", err)
+		}
+		return nil
+	}
+	if s.server != nil {
+		s.server.load, s.server.now, s.server.dsn = load, s.now, s.world.Servers.PostgresDSN("")
+	}
+	if err := errors.Join(load(ctx, s.now()), s.server.onSale(ctx)); err != nil {
+		return err
 	}
 	for range s.c.Workload.Clients {
 		proc, err := s.world.pool.Get()
@@ -209,13 +272,13 @@ func (s *stage) prepare(ctx context.Context) error {
 		s.procs = append(s.procs, proc)
 		s.done = append(s.done, make(chan struct{}))
 	}
-	observe := func(ctx context.Context) (int64, error) { return reader.Read(ctx, s.env, s.sku) }
-	blockers := s.world.db()
+	observe := func(ctx context.Context) (int64, error) { return reader.Read(ctx, s.now(), s.sku) }
+	blockers := func() *sql.DB { return s.now().DB }
 	if !s.c.Entry.Stores.SQL {
 		blockers = nil
 	}
 	s.conductor = newConductor(s.c.Placement, s.procs, observe, s.c.Workload.Stock, blockers)
-	s.conductor.random = s.soak
+	s.conductor.random, s.conductor.server = s.soak, s.server
 	var configured errgroup.Group
 	for i, proc := range s.procs {
 		setup, err := s.connect(i)
@@ -231,6 +294,10 @@ func (s *stage) prepare(ctx context.Context) error {
 	return nil
 }
 
+// now is the observer's environment as the servers are now: after a failover it is
+// another Redis that is asked.
+func (s *stage) now() schemes.Env { return s.server.env(s.env) }
+
 // connect puts a client behind proxies of its own.
 func (s *stage) connect(client int) (clients.Setup, error) {
 	setup := clients.Setup{
@@ -239,15 +306,25 @@ func (s *stage) connect(client int) (clients.Setup, error) {
 	}
 	counter := new(wire.Counter)
 	s.soak.counts(client, counter)
+	redisAddr, postgresAddr := s.world.Servers.RedisAddr, s.world.Servers.PostgresAddr
+	if s.server != nil && s.server.redis != nil {
+		redisAddr = s.server.redis.relay.Addr()
+	}
+	if s.server != nil && s.server.pg != nil {
+		postgresAddr = s.server.pg.server.Addr
+	}
+	if s.c.Placement.Kind == faults.RedisFreeze && client == s.c.Placement.Client {
+		setup.Patience = frozenPatience
+	}
 	if s.c.Entry.Stores.Redis {
-		p, err := s.listen(wire.Redis, s.world.Servers.RedisAddr, client, counter)
+		p, err := s.listen(wire.Redis, redisAddr, client, counter)
 		if err != nil {
 			return setup, err
 		}
 		setup.RedisAddr = p.Addr()
 	}
 	if s.c.Entry.Stores.SQL {
-		p, err := s.listen(wire.Postgres, s.world.Servers.PostgresAddr, client, counter)
+		p, err := s.listen(wire.Postgres, postgresAddr, client, counter)
 		if err != nil {
 			return setup, err
 		}
@@ -343,6 +420,11 @@ func (s *stage) perform(ctx context.Context) error {
 		// The next client arrives at once and meets what the fault left behind,
 		// a lock for example; who comes after it finds every lease over. After a
 		// long pause already the next one does.
+		if i == p.Client {
+			if err := s.server.over(ctx); err != nil {
+				return err
+			}
+		}
 		long := p.Kind == faults.ClientPause && i == p.Client
 		after := p.Kind != faults.None && p.Kind != faults.ClientPause && p.Kind != faults.ClientPauseShort && i == p.Client+1
 		if long || after {
@@ -418,12 +500,15 @@ func (s *stage) finish(ctx context.Context) error {
 	default:
 	}
 	s.conductor.rest()
-	return s.leasesOver(ctx)
+	if err := s.leasesOver(ctx); err != nil {
+		return err
+	}
+	return s.server.recovered(ctx)
 }
 
 // leasesOver lets time pass until no lease of this SKU is left.
 func (s *stage) leasesOver(ctx context.Context) error {
-	waited, err := s.world.leasesOver(ctx, s.c.Entry, s.env, s.sku)
+	waited, err := s.world.leasesOver(ctx, s.c.Entry, s.now(), s.sku)
 	if waited {
 		s.conductor.happened(mark{event: schedule.Event{LeasesOver: true}})
 	}
@@ -480,6 +565,9 @@ func (s *stage) collect(ctx context.Context) (*Run, error) {
 	c := s.conductor
 	c.mu.Lock()
 	run.Steps, run.marks, run.sku = slices.Clone(c.log), slices.Clone(c.marks), s.sku
+	if s.server != nil {
+		c.fired, run.Proof = s.server.fired()
+	}
 	run.Fired = c.fired || s.c.Placement.Kind == faults.None && s.c.Placement.Order == faults.InTurn
 	failure, unwatched := c.failure, c.unwatched
 	run.Rest = model.Rest{Initial: s.c.Workload.Stock}
@@ -499,7 +587,7 @@ func (s *stage) collect(ctx context.Context) (*Run, error) {
 		run.Notes = append(run.Notes, s.anonymous(n))
 	}
 	if auditor, ok := s.c.Entry.Scheme.(schemes.Auditor); ok {
-		orders, err := auditor.Orders(ctx, s.env, s.sku)
+		orders, err := auditor.Orders(ctx, s.now(), s.sku)
 		if err != nil {
 			return run, fmt.Errorf("audit the orders: %w", err)
 		}
@@ -510,7 +598,9 @@ func (s *stage) collect(ctx context.Context) (*Run, error) {
 		return run, err
 	}
 	// The probe has the published times: a slow machine is not a stuck sale.
-	probe := clients.Do(ctx, s.c.Entry.Scheme, s.world.env(schemes.Config{}), clients.Operation{
+	env := s.now()
+	env.Config = schemes.Config{}
+	probe := clients.Do(ctx, s.c.Entry.Scheme, env, clients.Operation{
 		Op: model.Deduct, SKU: s.sku, Qty: 1, Request: "probe@" + s.sku, Buyer: "probe",
 	})
 	if err := errors.Join(context.Cause(ctx), s.world.Servers.Alive()); err != nil {
@@ -524,9 +614,10 @@ func (s *stage) collect(ctx context.Context) (*Run, error) {
 // client. It comes after the audit, and so after whatever the audit settles.
 func (s *stage) readAtRest(ctx context.Context, run *Run) error {
 	handle := s.rec.Call(len(s.procs), model.Read, 0, "")
-	left, err := s.c.Entry.Scheme.(schemes.Reader).Read(ctx, s.env, s.sku)
+	left, err := s.c.Entry.Scheme.(schemes.Reader).Read(ctx, s.now(), s.sku)
 	switch {
 	case errors.Is(err, schemes.ErrNoStock): // known: there is none to read
+		run.NoCounter = true
 		s.rec.Return(handle, model.Failed, 0)
 	case err != nil:
 		return fmt.Errorf("read the counter at rest: %w", err)

@@ -21,6 +21,7 @@ type Step struct {
 	Reply   string        // empty when no reply came
 	Fault   faults.Kind   // the fault placed on this step, if any
 	Counter *int64        // units; nil when it could not be read
+	Wrote   bool          // with a fault of a server: it changed what that server holds
 	Blocked bool          // the statement waited for another transaction's lock
 	Request string        // id of the request it was made for
 	At      time.Duration // since the run began, when the step was over

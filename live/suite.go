@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"stockproof/faults"
 	"stockproof/histories"
+	"stockproof/live/wire"
 	"stockproof/model"
 	"stockproof/schemes"
 )
@@ -38,11 +40,85 @@ func (w *World) Observe(ctx context.Context, e schemes.Entry, load faults.Worklo
 	if err != nil {
 		return nil, fmt.Errorf("observe the steps of %s: %w", e.Scheme.Name(), err)
 	}
+	return commands(load, run.Steps), nil
+}
+
+func commands(load faults.Workload, log []Step) [][]string {
 	steps := make([][]string, len(load.Clients))
-	for _, s := range run.Steps {
+	for _, s := range log {
 		steps[s.Client] = append(steps[s.Client], s.Name)
 	}
-	return steps, nil
+	return steps
+}
+
+// Places enumerates the places of a fault: what faults.Plan makes of the steps of
+// a fault-free run, less those where it would change nothing.
+//
+//   - What is to lose writes has its places from the first write on, a failover at
+//     the writes themselves: it loses that one.
+//   - redis-freeze: at the commands to Redis.
+//   - commit-reply-lost: at COMMIT.
+//   - Faults of a server that the scheme does not use have none; nor has a flush
+//     where no script is loaded, or a failover with WAIT of a scheme that does not
+//     wait.
+func (w *World) Places(ctx context.Context, e schemes.Entry, load faults.Workload, retries string, kind faults.Kind, setting faults.Setting) ([]faults.Placement, error) {
+	nowhere := faults.Placement{Kind: faults.None, Order: faults.InTurn}
+	if needs, is := ofServers[kind]; is {
+		if needs.redis && !e.Stores.Redis || needs.postgres && !e.Stores.SQL || setting == faults.Wait && !e.Waits {
+			return nil, nil
+		}
+		nowhere.Kind, nowhere.Setting = kind, setting
+	}
+	run, err := w.Run(ctx, Case{Entry: e, Workload: load, Retries: retries, Placement: nowhere})
+	if err != nil {
+		return nil, fmt.Errorf("observe the steps of %s: %w", e.Scheme.Name(), err)
+	}
+	if kind == faults.ScriptFlush && !slices.ContainsFunc(run.Steps, func(s Step) bool { return strings.HasPrefix(s.Name, "EVALSHA") }) {
+		return nil, nil
+	}
+	plan := faults.Plan(kind, commands(load, run.Steps))
+	wrote := false
+	has := map[faults.Placement]bool{}
+	for _, s := range run.Steps {
+		wrote = wrote || s.Wrote
+		p := faults.Placement{Kind: kind, Order: faults.InTurn, Client: s.Client, Step: s.N, At: s.Name}
+		switch {
+		case kind == faults.CommitReplyLost:
+			has[p] = isCommit(s.Name)
+		case kind == faults.RedisFreeze:
+			has[p] = s.Server == wire.Redis
+		case setting == faults.Wait:
+			// It takes over when its client is done, and what that took back is not lost.
+			has[p] = s.Wrote && took(run.Steps, s)
+		case kind == faults.RedisFailover:
+			has[p] = s.Wrote
+		case setting == faults.Snapshot, setting == faults.AOFEverySec, setting == faults.SyncCommitOff:
+			has[p] = wrote
+		default:
+			has[p] = true
+		}
+	}
+	plan = slices.DeleteFunc(plan, func(p faults.Placement) bool { return kind != faults.None && !has[p] })
+	for i := range plan {
+		plan[i].Setting = setting
+	}
+	return plan, nil
+}
+
+// took says whether the counter is another when the client of a step is done than
+// it was before the step.
+func took(log []Step, s Step) bool {
+	var before, after *int64
+	reached := false
+	for _, o := range log {
+		if reached = reached || o.Client == s.Client && o.N == s.N; !reached {
+			before = o.Counter
+		}
+		if o.Client == s.Client {
+			after = o.Counter
+		}
+	}
+	return before == nil || after == nil || *before != *after
 }
 
 // attempts is how often a run is made before the machine is called too slow.
@@ -81,7 +157,7 @@ func (w *World) RunAll(ctx context.Context, e schemes.Entry, load faults.Workloa
 // the fault, so the last of several counts as one in which it did not fire.
 func (w *World) settledRun(ctx context.Context, c Case) (run *Run, err error) {
 	for range attempts {
-		if run, err = w.Run(ctx, c); err != nil || !run.stalled() {
+		if run, err = w.Run(ctx, c); err != nil || !run.stalled() && (run.Fired || !c.onServer()) {
 			return run, err
 		}
 	}
@@ -123,7 +199,7 @@ func (r *Run) stalled() bool {
 			return true
 		}
 	}
-	return r.Case.Placement.Kind != faults.ClientPause && next != "" && spans[next].first-spans[hit].first > limit
+	return r.Case.Placement.Kind != faults.ClientPause && !r.Case.onServer() && next != "" && spans[next].first-spans[hit].first > limit
 }
 
 // libraryPatience is how long go-redis waits for a reply (Options.ReadTimeout).
@@ -183,6 +259,32 @@ func KindsFor(e schemes.Entry) []faults.Kind {
 		return Kinds()
 	}
 	return slices.DeleteFunc(Kinds(), func(k faults.Kind) bool { return k == faults.ClientPauseShort })
+}
+
+// HitsServer says whether a fault is one of a server, or of those who run it.
+func HitsServer(kind faults.Kind) bool {
+	_, is := ofServers[kind]
+	return is
+}
+
+// Group is the runs of one fault: its places, and a run for each.
+type Group struct {
+	Entry    schemes.Entry
+	Fault    faults.Kind
+	Setting  faults.Setting
+	Workload faults.Workload
+	Retries  string
+	Plan     []faults.Placement
+	Runs     []*Run
+}
+
+// RunGroup makes the runs of a group, whose Plan and Runs it fills; dir as in
+// RunAll.
+func (w *World) RunGroup(ctx context.Context, g *Group, dir string) (err error) {
+	if g.Plan, err = w.Places(ctx, g.Entry, g.Workload, g.Retries, g.Fault, g.Setting); err == nil {
+		g.Runs, err = w.RunAll(ctx, g.Entry, g.Workload, g.Retries, g.Plan, dir)
+	}
+	return err
 }
 
 // RetriesFor is faults.Retries for a live run of a scheme: one that does not use

@@ -30,9 +30,12 @@ type World struct {
 	runs   atomic.Int64
 	prefix string
 
-	losing  *semaphore.Weighted // replays with a Redis of their own have one
-	spareMu sync.Mutex
-	spare   []*ownRedis // for replays
+	hitting  *semaphore.Weighted // runs with a Redis of their own have one
+	crashing *semaphore.Weighted // runs with a PostgreSQL of their own have one
+	losing   *semaphore.Weighted // replays with a Redis of their own have one
+	spareMu  sync.Mutex
+	spare    []*ownRedis // for replays, and for runs with a fault of the server
+	sparePG  []*ownPostgres
 }
 
 // readyClients is how many idle client processes are kept: as many as the runs
@@ -44,13 +47,22 @@ const readyClients = 3 * (atOnce + waiting)
 // time: a restart that takes long is time that passes for the clients.
 const losingAtOnce = 3
 
+// hittingAtOnce and crashingAtOnce are the same for runs with a Redis or a
+// PostgreSQL of their own: each has to be started first, and then serves one run
+// after another.
+const (
+	hittingAtOnce  = 4
+	crashingAtOnce = 2
+)
+
 // Open starts the servers of a backend and a few client processes.
 func Open(ctx context.Context, backend servers.Backend) (*World, error) {
 	set, err := servers.Start(ctx, backend)
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Servers: set, turns: semaphore.NewWeighted(atOnce), losing: semaphore.NewWeighted(losingAtOnce), prefix: fmt.Sprintf("%x", os.Getpid())}
+	w := &World{Servers: set, turns: semaphore.NewWeighted(atOnce), losing: semaphore.NewWeighted(losingAtOnce),
+		hitting: semaphore.NewWeighted(hittingAtOnce), crashing: semaphore.NewWeighted(crashingAtOnce), prefix: fmt.Sprintf("%x", os.Getpid())}
 	w.direct, err = clients.Connect(clients.Setup{
 		Client: "stockproof-observer", RedisAddr: set.RedisAddr, DSN: set.PostgresDSN(""), Retries: "off",
 	})

@@ -33,7 +33,8 @@ func checkQuantity(req Request) error {
 //   - An error reply means the server refused the command as a whole (our
 //     scripts do every check that can fail before their first write): Failed.
 //   - A dial error means that nothing was sent: Failed.
-//   - Both only without the client library's own retries: with them the error
+//   - A pool that had no connection to give has sent nothing either: Failed.
+//   - All three only without the client library's own retries: with them the error
 //     is that of the last attempt, and an earlier one, whose reply was lost, may
 //     have been executed (a server that comes back says LOADING or READONLY).
 //   - Anything else (EOF, reset, timeout, cancelled context) leaves open
@@ -47,7 +48,7 @@ func afterRedis(env Env, err error) model.Outcome {
 		return model.Failed
 	}
 	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
+	if errors.As(err, &op) && op.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) {
 		return model.Failed
 	}
 	return model.Unknown

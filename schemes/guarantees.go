@@ -1,6 +1,10 @@
 package schemes
 
-import "stockproof/model"
+import (
+	"strings"
+
+	"stockproof/model"
+)
 
 // Guarantees is what a scheme declares about itself. Every property is
 // promised to hold under every fault, except those a Weakness names. The
@@ -11,7 +15,9 @@ type Guarantees struct {
 
 // Weakness is a set of properties a scheme is known to break.
 type Weakness struct {
-	Fault     string   // fault kind, see package faults
+	// Fault is a kind of fault, for every setting of the server it hits, or a kind
+	// and one setting, as faults.Row writes it: redis-restart(rdb).
+	Fault     string
 	Workloads []string // empty: every workload
 	Retries   string   // "off", "default", or empty: both
 	Breaks    []model.Property
@@ -21,6 +27,11 @@ type Weakness struct {
 	// merely slow holds others up, which explore rules out without a pause.
 	World string
 	Why   string // one sentence
+}
+
+func (w Weakness) underFault(row string) bool {
+	kind, _, _ := strings.Cut(row, "(")
+	return w.Fault == row || w.Fault == kind
 }
 
 // impossible are properties that no order of operations explains together with
@@ -34,7 +45,7 @@ var impossible = []model.Property{model.Oversell, model.NegativePermanent, model
 func (g Guarantees) Declared(fault, workload, retries, world string) (must, may map[model.Property]bool) {
 	must, may = map[model.Property]bool{}, map[model.Property]bool{}
 	for _, w := range g.Weaknesses {
-		if w.Fault != fault || (w.Retries != "" && w.Retries != retries) || !w.inWorkload(workload) {
+		if !w.underFault(fault) || (w.Retries != "" && w.Retries != retries) || !w.inWorkload(workload) {
 			continue
 		}
 		for _, p := range w.Breaks {

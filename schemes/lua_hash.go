@@ -12,6 +12,7 @@ func init() {
 		Scheme:     luaHash{},
 		Summary:    "one script on a hash field: compare, then HINCRBY -q",
 		Stores:     Stores{Redis: true},
+		Waits:      true,
 		Guarantees: luaGuarantees,
 	})
 }

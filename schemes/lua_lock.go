@@ -13,6 +13,7 @@ func init() {
 		Scheme:     luaLock{},
 		Summary:    "lock, then the lua-string script, then the order in SQL; unlock in a finally that does not ask",
 		Stores:     Stores{Redis: true, SQL: true},
+		Waits:      true,
 		Guarantees: luaLockGuarantees,
 	})
 }
@@ -39,6 +40,21 @@ func (s luaLock) Load(ctx context.Context, env Env, sku string, units int64) err
 		return err
 	}
 	return s.stringStock.Load(ctx, env, sku, units)
+}
+
+// Reconcile is the periodic full synchronisation of the published design: what
+// went on sale less what was ordered becomes the counter, whatever it says. An
+// order that is under way, and what was put back, it does not see.
+func (s luaLock) Reconcile(ctx context.Context, env Env, sku string, units int64) error {
+	sold, err := s.Orders(ctx, env, sku)
+	if err != nil {
+		return err
+	}
+	left := units
+	for _, o := range sold {
+		left -= o.Qty
+	}
+	return env.Redis.Set(ctx, stockKey(sku), left, 0).Err()
 }
 
 // Deduct keeps the published flaw: the unlock runs whether or not the lock was

@@ -15,6 +15,7 @@ func init() {
 		Scheme:     luaString{},
 		Summary:    "one script on a string key: compare, then DECRBY q",
 		Stores:     Stores{Redis: true},
+		Waits:      true,
 		Guarantees: luaGuarantees,
 	})
 }

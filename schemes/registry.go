@@ -12,6 +12,8 @@ type Entry struct {
 	Summary    string // one line
 	Stores     Stores
 	Guarantees Guarantees
+	// Waits says that the scheme heeds Config.Replicas.
+	Waits bool
 	// Wider marks a scheme beyond those of the two design notes and their controls.
 	// The everyday suite explores it as fully, but runs it live at fewer places;
 	// the build tag long runs all of them.

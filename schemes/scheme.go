@@ -27,6 +27,10 @@ type Config struct {
 	Lease time.Duration // how long a lock lives without renewal
 	Wait  time.Duration // how long an operation waits for a lock
 	Retry time.Duration // longest sleep between two attempts to take a lock
+	// Replicas is how many replicas have to acknowledge a deduction before it is
+	// answered sold. 0: none, the answer does not wait. Only schemes that are
+	// marked so heed it, see Entry.Waits.
+	Replicas int
 }
 
 // Env is what a client process has: ordinary clients, nothing in between.
@@ -69,6 +73,13 @@ type Reader interface {
 // write orders can be audited; it is what settles an unknown outcome.
 type Auditor interface {
 	Orders(ctx context.Context, env Env, sku string) ([]model.Order, error)
+}
+
+// Reconciler brings the counter in line with the durable orders, as a job does
+// from time to time while the sale goes on. units is what the article went on
+// sale with; what was put back since is not known to the job.
+type Reconciler interface {
+	Reconcile(ctx context.Context, env Env, sku string, units int64) error
 }
 
 // Stores says which servers a scheme talks to.

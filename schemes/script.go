@@ -2,6 +2,10 @@ package schemes
 
 import (
 	"context"
+	"errors"
+	"fmt"
+
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,6 +16,9 @@ import (
 // Script.Run sends EVALSHA and falls back to EVAL when the server does not
 // know the script.
 func deductByScript(ctx context.Context, env Env, script *redis.Script, keys []string, args ...any) (model.Outcome, error) {
+	if env.Config.Replicas > 0 {
+		return deductAndWait(ctx, env, script, keys, args...)
+	}
 	done, err := script.Run(ctx, env.Redis, keys, args...).Int64()
 	if err != nil {
 		return afterRedis(env, err), err
@@ -20,6 +27,36 @@ func deductByScript(ctx context.Context, env Env, script *redis.Script, keys []s
 		return model.Sold, nil
 	}
 	return model.SoldOut, nil
+}
+
+// waitTimeout is how long WAIT waits for the replicas, in milliseconds where the
+// configuration names no patience.
+const waitTimeout = 100 * time.Millisecond
+
+// ErrNotReplicated: the deduction is on the primary, and not on enough replicas
+// to be promised. A failover may undo it, so it is neither sold nor given back.
+var ErrNotReplicated = errors.New("not acknowledged by enough replicas")
+
+// deductAndWait is deductByScript with WAIT before the answer. Both go over one
+// connection: WAIT speaks of the writes of its own.
+func deductAndWait(ctx context.Context, env Env, script *redis.Script, keys []string, args ...any) (model.Outcome, error) {
+	conn := env.Redis.Conn()
+	defer conn.Close()
+	done, err := script.Run(ctx, conn, keys, args...).Int64()
+	if err != nil {
+		return afterRedis(env, err), err
+	}
+	if done != 1 {
+		return model.SoldOut, nil
+	}
+	have, err := conn.Wait(ctx, env.Config.Replicas, or(env.Config.Wait, waitTimeout)).Result()
+	if err != nil {
+		return model.Unknown, err
+	}
+	if have < int64(env.Config.Replicas) {
+		return model.Unknown, fmt.Errorf("%w: %d of %d", ErrNotReplicated, have, env.Config.Replicas)
+	}
+	return model.Sold, nil
 }
 
 // scriptNames maps the SHA-1 that EVALSHA sends to a name for people.

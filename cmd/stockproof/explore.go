@@ -24,7 +24,7 @@ import (
 // exploreOptions are the flags of explore.
 type exploreOptions struct {
 	scheme, workload, retries, engine, format, out string
-	kinds                                          []string
+	kinds, settings                                []string
 	clients, maxFaults                             amount
 	memory                                         int
 	stock                                          int64
@@ -61,6 +61,7 @@ Exit status: 0 every property holds, 1 one is broken, 2 bad usage,
 	f.StringVar(&o.retries, "retries", "off", "retries of go-redis: off or default")
 	f.Var(&o.maxFaults, "faults", "how many faults may happen in one execution, kinds mixed; any only with --clients any")
 	f.StringSliceVar(&o.kinds, "kind", nil, "only these kinds of fault (default: all that explore places)")
+	f.StringSliceVar(&o.settings, "setting", nil, "only these settings of the servers that are hit, such as rdb (default: all, and failover without WAIT)")
 	f.StringVar(&o.engine, "engine", "miniredis", "what answers Redis commands: miniredis, or redis for a real redis-server")
 	f.IntVar(&o.memory, "memory", 2048, "longest the search may grow, in MiB; running out is inconclusive")
 	f.DurationVar(&o.timeout, "timeout", 0, "longest time for the search; 0 is none, running out is inconclusive")
@@ -101,6 +102,9 @@ func (o exploreOptions) config() (cfg explore.Config, err error) {
 		return cfg, err
 	}
 	kinds := evidence.ExploreKinds()
+	if o.clients.any {
+		kinds = counted(kinds)
+	}
 	if len(o.kinds) > 0 {
 		kinds = nil
 		for _, name := range o.kinds {
@@ -114,8 +118,17 @@ func (o exploreOptions) config() (cfg explore.Config, err error) {
 	if o.maxFaults.n == 0 && !o.maxFaults.any {
 		kinds = nil
 	}
+	var settings []faults.Setting
+	for _, name := range o.settings {
+		s, err := faults.ParseSetting(name)
+		if err != nil {
+			return cfg, err
+		}
+		settings = append(settings, s)
+	}
 	return explore.Config{
-		Entry: entry, Workload: load, Clients: o.clients.n, Stock: o.stock, Retries: o.retries, Faults: kinds,
+		Settings: settings,
+		Entry:    entry, Workload: load, Clients: o.clients.n, Stock: o.stock, Retries: o.retries, Faults: kinds,
 		MaxFaults: o.maxFaults.n, MemoryLimit: int64(o.memory) << 20, Engine: o.engine, NoSymmetry: o.noSymmetry,
 	}, nil
 }

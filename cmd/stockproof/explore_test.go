@@ -71,7 +71,7 @@ func TestVerifyExploresByDefaultAndWritesAWitnessForEachViolation(t *testing.T) 
 	violated, witnesses := 0, []string{"replay"}
 	for _, c := range report.Cells {
 		require.True(t, c.Exhaustive, "%+v", c)
-		require.EqualValues(t, 3, c.Clients)
+		require.Contains(t, []evidence.Clients{2, 3}, c.Clients, "as TestASettingOfTheServerIsPartOfTheCellAndOfTheRow says")
 		require.NotEmpty(t, c.Executions)
 		if c.Verdict == evidence.Violated {
 			violated++

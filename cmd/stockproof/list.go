@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -67,7 +68,15 @@ func list(what string) []listed {
 			case !k.Explore:
 				worlds = "live"
 			}
-			all = append(all, listed{string(k.ID), k.Summary, worlds})
+			summary := k.Summary
+			if list := k.ID.Settings(); list[0] != faults.NoSetting {
+				words := make([]string, len(list))
+				for i, s := range list {
+					words[i] = string(s)
+				}
+				summary += "; settings " + strings.Join(words, ", ")
+			}
+			all = append(all, listed{string(k.ID), summary, worlds})
 		}
 	case "properties":
 		for _, p := range model.Properties() {

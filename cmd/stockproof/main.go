@@ -75,11 +75,12 @@ func status(err error, stderr io.Writer) int {
 		scheme   *schemes.UnknownSchemeError
 		kind     *faults.UnknownKindError
 		workload *faults.UnknownWorkloadError
+		setting  *faults.UnknownSettingError
 	)
 	if s, known := liveStatus(err); known {
 		return s
 	}
-	if errors.As(err, &usage) || errors.As(err, &scheme) || errors.As(err, &kind) || errors.As(err, &workload) {
+	if errors.As(err, &usage) || errors.As(err, &scheme) || errors.As(err, &kind) || errors.As(err, &workload) || errors.As(err, &setting) {
 		return evidence.ExitUsage
 	}
 	// A run that broke down says nothing about the scheme.

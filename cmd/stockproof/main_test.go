@@ -52,7 +52,7 @@ func TestBadUsageAndBadInputExitWith2AndSayWhatIsWrong(t *testing.T) {
 		{"an unknown scheme", []string{"verify", "--scheme", "magic"}, `unknown scheme "magic"; there are db-version, hincrby`},
 		{"an unknown fault", []string{"verify", "--fault", "meteor"}, `unknown fault "meteor"; there are none, client-crash`},
 		{"a fault that explore does not place", []string{"verify", "--fault", "none,client-pause-short"}, "--world explore does not place it"},
-		{"a fault that live does not place", []string{"verify", "--world", "live", "--fault", "none,script-flush"}, "--world live does not place it"},
+		{"a fault that live does not place", []string{"verify", "--world", "live", "--fault", "none,store-loses"}, "--world live does not place it"},
 		{"a short pause of schemes without a lease", []string{"verify", "--world", "live", "--scheme", "hincrby,naive", "--fault", "client-pause-short"}, "none of these schemes has a lease"},
 		{"an unknown workload", []string{"verify", "--workload", "huge"}, `unknown workload "huge"; there are unit`},
 		{"an unknown retry setting", []string{"verify", "--retries", "some"}, `--retries "some": there are off, default`},

@@ -206,6 +206,11 @@ func unique(names []string) []string {
 	return kept
 }
 
+// counted keeps the kinds that are placed among any number of clients.
+func counted(kinds []faults.Kind) []faults.Kind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k faults.Kind) bool { return explore.NotCounted(k) != "" })
+}
+
 // within keeps the kinds that a world places.
 func within(kinds, world []faults.Kind) []faults.Kind {
 	var kept []faults.Kind
@@ -218,19 +223,17 @@ func within(kinds, world []faults.Kind) []faults.Kind {
 }
 
 func verifyExplore(cmd *cobra.Command, o verifyOptions, s selection, report *evidence.Report) (err error) {
-	var groups []evidence.ExploreGroup
-	for _, e := range s.entries {
-		for _, kind := range within(s.kinds, evidence.ExploreKinds()) {
-			for _, load := range s.loads {
-				for _, retries := range s.retries {
-					groups = append(groups, evidence.ExploreGroup{Entry: e, Fault: kind, Workload: load, Retries: retries})
-				}
-			}
-		}
+	kinds := within(s.kinds, evidence.ExploreKinds())
+	if o.clients.any && len(o.faults) == 0 {
+		kinds = counted(kinds)
 	}
+	groups := evidence.ExploreGroups(s.entries, kinds, s.loads, s.retries)
 	fewerCollections()
 	bounds := evidence.DefaultExploreBounds()
-	bounds.Clients, bounds.MaxFaults, bounds.Engine = o.clients.n, o.maxFaults, o.engine
+	bounds.MaxFaults, bounds.Engine = o.maxFaults, o.engine
+	if cmd.Flags().Changed("clients") {
+		bounds.Clients = o.clients.n // else the workload's, which are three, or two for some faults
+	}
 	lab := explore.NewLab()
 	defer func() {
 		if closeErr := lab.Close(); err == nil {
@@ -248,6 +251,7 @@ func verifyExplore(cmd *cobra.Command, o verifyOptions, s selection, report *evi
 		bar.Add(1)
 	})
 	report.Cells = append(report.Cells, cells...)
+	bounds.Clients = o.clients.n
 	add(bounds)
 	return exploreError(err)
 }

@@ -609,3 +609,13 @@ func (db *DB) Tables() []string {
 	}
 	return out
 }
+
+// Restarted is the database after the server died and came back: what was
+// committed, no session, no lock.
+func (db *DB) Restarted() *DB {
+	c := db.Clone()
+	for _, s := range db.Sessions() {
+		c.Disconnect(s)
+	}
+	return c
+}

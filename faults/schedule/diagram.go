@@ -40,10 +40,7 @@ func (s *Schedule) picture() picture {
 		p.lanes = append(p.lanes, c.Name)
 	}
 	for _, server := range []Server{Redis, SQL} {
-		uses := slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Server == server })
-		if server == Redis { // faults of Redis alone would need it too
-			uses = uses || slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Kind == Loses || st.Kind == Flush })
-		}
+		uses := slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Server == server || st.on() == server })
 		if uses {
 			p.lanes = append(p.lanes, lane(server))
 		}
@@ -74,7 +71,7 @@ func (p *picture) draw(s *Schedule, st *Step) {
 	}
 	switch st.Kind {
 	case Command:
-		lost := st.Fault == faults.RequestLost || st.Fault == faults.RequestDelayed
+		lost := st.unseen()
 		text := st.label()
 		if lost {
 			text += " (" + strings.TrimPrefix(faultWords[st.Fault], "request-") + ")"
@@ -106,6 +103,8 @@ func (p *picture) draw(s *Schedule, st *Step) {
 		p.note(fmt.Sprintf("loses its last %d writes", st.Lost), laneRedis)
 	case Flush:
 		p.note("forgets its scripts", laneRedis)
+	default:
+		p.befalls(st)
 	}
 	if st.Stock != nil && len(p.marks) > first {
 		p.marks[first].stock = st.Stock.String()

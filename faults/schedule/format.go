@@ -52,6 +52,9 @@ func (s *Schedule) print() *printer {
 	if s.Times.Retry > 0 {
 		config += "retry=" + s.Times.Retry.String() + " "
 	}
+	if s.Times.Replicas > 0 {
+		config += "replicas=" + strconv.Itoa(s.Times.Replicas) + " "
+	}
 	p.line(PartConfig, config+"retries="+s.Retries)
 	p.line(PartStock, "stock    goods:"+s.SKU+" "+strconv.FormatInt(s.Stock, 10))
 	for _, c := range s.Clients {
@@ -168,6 +171,24 @@ func (st *Step) Action() string {
 		return "store loses " + strconv.Itoa(st.Lost)
 	case Flush:
 		return "script flush"
+	case Restarts:
+		return restart(st)
+	case FallsBehind:
+		return "replica falls behind"
+	case Refuses:
+		return "primary refuses writes"
+	case TakesOver:
+		return "replica takes over " + strconv.Itoa(st.Lost)
+	case Freezes:
+		return "redis freezes"
+	case Thaws:
+		return "redis goes on"
+	case Evicts:
+		return "redis evicts " + word(st.Key)
+	case Expires:
+		return "stock expires"
+	case Loads, Reconciles:
+		return string(st.Kind)
 	}
 	return st.what()
 }

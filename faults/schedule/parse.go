@@ -33,7 +33,7 @@ func ReadFile(path string) (*Schedule, error) {
 // declared, a paused one does nothing until it resumes, only what was delayed
 // arrives. Whether it is what happens, a replay tells.
 func Parse(r io.Reader, name string) (*Schedule, error) {
-	p := &parser{name: name, s: &Schedule{Notes: map[string]Note{}}, asked: map[string]asked{}}
+	p := &parser{name: name, s: &Schedule{Notes: map[string]Note{}}, asked: map[string]asked{}, begun: map[string]int{}}
 	if err := p.read(r); err != nil {
 		return nil, err
 	}
@@ -56,6 +56,9 @@ type parser struct {
 	at    int
 	s     *Schedule
 	asked map[string]asked // by client
+
+	servers servers
+	begun   map[string]int // operations of jobs, by client
 }
 
 func (p *parser) errorAt(line int, format string, args ...any) error {

@@ -88,8 +88,16 @@ func (p *parser) config() error {
 			}
 			p.s.Retries = value
 			continue
+		case "replicas":
+			if p.s.Times.Replicas != 0 {
+				return p.errorAt(n, "config: replicas twice")
+			}
+			if p.s.Times.Replicas, err = strconv.Atoi(value); err != nil || p.s.Times.Replicas != 1 {
+				return p.errorAt(n, "config: replicas=%s; a replay has one replica", value)
+			}
+			continue
 		default:
-			return p.errorAt(n, "config: %q; there are lease, wait, retry and retries", key)
+			return p.errorAt(n, "config: %q; there are lease, wait, retry, replicas and retries", key)
 		}
 		if d, err = duration(value); err != nil {
 			return p.errorAt(n, "config: %s: %v", key, err)
@@ -162,7 +170,7 @@ func (p *parser) client() error {
 }
 
 func (p *parser) call(words []string) (Call, error) {
-	const want = "want deduct N, restock N or read, and perhaps as another's request"
+	const want = "want deduct N, restock N or read, and perhaps as another's request; or load N or reconcile N, of a job"
 	var c Call
 	if len(words) >= 2 && words[len(words)-2] == "as" {
 		c.As = words[len(words)-1]
@@ -178,7 +186,8 @@ func (p *parser) call(words []string) (Call, error) {
 	switch {
 	case c.Op == model.Read && len(words) == 1:
 		return c, nil
-	case (c.Op == model.Deduct || c.Op == model.Restock) && len(words) == 2:
+	case (c.Op == Load || c.Op == Reconcile) && c.As != "":
+	case (c.Op == model.Deduct || c.Op == model.Restock || c.Op == Load || c.Op == Reconcile) && len(words) == 2:
 		var err error
 		c.Qty, err = parseUnits(words[1], 1)
 		return c, err

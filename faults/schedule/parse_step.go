@@ -64,7 +64,14 @@ func (p *parser) step(text string, st *Step) error {
 		}
 		rest = after
 	default:
-		return fmt.Errorf("%q: want a client and its step, wait, store loses, script flush or ---", first)
+		known := false
+		var err error
+		if known, rest, err = befalls(text, st); err != nil {
+			return err
+		}
+		if !known {
+			return fmt.Errorf("%q: want a client and its step, wait, store loses, script flush, redis, postgres, replica, primary, stock or ---", first)
+		}
 	}
 	return p.aftermath(trimBlank(rest), st)
 }
@@ -90,6 +97,9 @@ func (p *parser) act(text string, st *Step) (rest string, err error) {
 		if _, ok := p.request(st.Request); !ok || again != "again" {
 			return "", fmt.Errorf("want submits REQUEST again, with a request of a client above")
 		}
+		return rest, nil
+	case string(Loads), string(Reconciles):
+		st.Kind = Kind(first)
 		return rest, nil
 	case "arrives:":
 		st.Kind = Arrives
@@ -124,7 +134,7 @@ func (p *parser) what(text string, st *Step) (rest string, err error) {
 	}
 	st.Server = Redis
 	if !commandName.MatchString(first) {
-		return "", fmt.Errorf("%q is no command of Redis, which is in capitals, nor SQL, resume, submits, arrives: or never arrives", first)
+		return "", fmt.Errorf("%q is no command of Redis, which is in capitals, nor SQL, resume, submits, loads, reconciles, arrives: or never arrives", first)
 	}
 	st.Words = []string{first}
 	for {
@@ -177,7 +187,7 @@ func (p *parser) aftermath(rest string, st *Step) (err error) {
 		if st.Fault, ok = faultByWord(token); token == unreadPause {
 			st.Fault, st.Unread = faults.ClientPause, true
 		} else if !ok {
-			return fmt.Errorf("%q is no fault of a step; there are crash, pause, pause-unread, request-lost, reply-lost, request-delayed, commit-reply-lost", token)
+			return fmt.Errorf("%q is no fault of a step; there are crash, pause, pause-unread, request-lost, reply-lost, request-delayed, commit-reply-lost, gives-up", token)
 		}
 		token, after = cutWord(rest)
 	}
@@ -265,7 +275,7 @@ func answersTo(op model.Op) []model.Outcome {
 	switch op {
 	case model.Deduct:
 		return append(always, model.Sold, model.SoldOut)
-	case model.Restock:
+	case model.Restock, Load, Reconcile:
 		return append(always, model.OK)
 	}
 	return always
@@ -281,6 +291,9 @@ type asked struct {
 
 // follow holds a step against those before it.
 func (p *parser) follow(st *Step) error {
+	if err := p.servers.follow(st); err != nil {
+		return err
+	}
 	a := p.asked[st.Client]
 	if a.blocked == nil {
 		a.blocked, a.orphaned = map[int]bool{}, map[int]bool{}
@@ -334,15 +347,20 @@ func (p *parser) follow(st *Step) error {
 		}
 		a.paused = false
 		return nil
+	case Loads, Reconciles:
+		return p.begins(st)
 	default:
 		return nil
+	}
+	if c, _ := p.s.Client(st.Client); c.isJob() && p.begun[st.Client] == 0 {
+		return fmt.Errorf("the job of client %s begins with a line of its own, loads or reconciles", st.Client)
 	}
 	return a.hit(st)
 }
 
 // hit applies the fault of a step, and checks that it has a place there.
 func (a *asked) hit(st *Step) error {
-	unseen := st.Fault == faults.RequestLost || st.Fault == faults.RequestDelayed
+	unseen := st.unseen()
 	if unseen != (st.Reply.Kind == None) {
 		if unseen {
 			return fmt.Errorf("no reply is due: the server does not see the step")
@@ -362,7 +380,7 @@ func (a *asked) hit(st *Step) error {
 		a.blocked = map[int]bool{}
 	case faults.ClientPause:
 		a.paused = true
-	case faults.RequestDelayed:
+	case faults.RequestDelayed, faults.RedisFreeze:
 		a.late = append(slices.Clone(a.late), st.what())
 	case faults.CommitReplyLost:
 		if st.Server != SQL || st.Kind == Command && !strings.EqualFold(st.Statement, "commit") {

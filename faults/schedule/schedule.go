@@ -89,6 +89,13 @@ type Client struct {
 	Calls []Call
 }
 
+// The operations of jobs: clients that are nobody's purchase, and whose answers
+// are ok, failed or unknown. What they do is the scheme's.
+const (
+	Load      model.Op = "load"      // the article is put on sale again, with Qty units
+	Reconcile model.Op = "reconcile" // the counter is brought in line with the orders; Qty units were put on sale
+)
+
 // Call is one operation of a client.
 type Call struct {
 	Op  model.Op
@@ -143,6 +150,17 @@ const (
 	Wait     Kind = "wait"     // time passes
 	Loses    Kind = "loses"    // Redis comes back without its last writes and without its scripts
 	Flush    Kind = "flush"    // Redis forgets its scripts
+
+	Restarts    Kind = "restarts"      // a server dies between two commands and comes back
+	FallsBehind Kind = "falls behind"  // the link to Redis's replica breaks
+	Refuses     Kind = "refuses"       // the primary notices, and refuses writes
+	TakesOver   Kind = "takes over"    // the replica becomes the primary, as it was when its link broke
+	Freezes     Kind = "freezes"       // Redis stands still
+	Thaws       Kind = "goes on again" // Redis runs again
+	Evicts      Kind = "evicts"        // Redis drops a key
+	Expires     Kind = "expires"       // the keys that were loaded reach the end of their time to live
+	Loads       Kind = "loads"         // a job begins to load the article again
+	Reconciles  Kind = "reconciles"    // a job begins to reconcile
 )
 
 // Server says whom a step talks to.
@@ -157,8 +175,8 @@ const (
 // Step is one line between the two ---.
 type Step struct {
 	Kind   Kind
-	Client string // empty for Wait, Loses and Flush
-	Server Server // of Command, GoesOn, Deadlock, Arrives and Never
+	Client string // empty for Wait and what befalls a server
+	Server Server // of Command, GoesOn, Deadlock, Arrives, Never and Restarts
 	// Conn is which of the connections that the operation has opened to the
 	// database, from 0. Go's pool gives a transaction one of its own.
 	Conn int
@@ -171,15 +189,19 @@ type Step struct {
 	// statement goes on whose client is gone.
 	Reply Reply
 	// Fault at the step: after the reply for ClientCrash and ClientPause (of
-	// either length: the waits tell), instead of it for RequestLost and
-	// RequestDelayed, on its way back for ReplyLost and CommitReplyLost.
+	// either length: the waits tell), instead of it for RequestLost,
+	// RequestDelayed and RedisFreeze (the client gives up a command that a server
+	// that stands still will execute later), on its way back for ReplyLost and
+	// CommitReplyLost.
 	Fault faults.Kind
 	// Unread: the client of a ClientPause stops before it has read the reply, and
 	// reads it when it resumes.
 	Unread  bool
 	Wait    time.Duration
-	Lost    int    // writes that Redis forgets
-	Request string // that Submits gives to the client
+	Lost    int            // writes that Redis forgets, commits that PostgreSQL forgets
+	Setting faults.Setting // of the server that Restarts
+	Key     string         // that Evicts drops
+	Request string         // that Submits gives to the client
 
 	// What follows before anything else happens.
 	Stock   *Stock   // the counter, where it changed; nil: as it was
@@ -237,6 +259,7 @@ var faultWords = map[faults.Kind]string{
 	faults.ReplyLost:       "reply-lost",
 	faults.RequestDelayed:  "request-delayed",
 	faults.CommitReplyLost: "commit-reply-lost",
+	faults.RedisFreeze:     "gives-up",
 }
 
 // unreadPause is the word for a pause with Unread.
@@ -289,6 +312,22 @@ func (st *Step) FaultKind() faults.Kind {
 		return faults.ScriptFlush
 	case st.Kind == Submits:
 		return faults.DuplicateRequest
+	case st.Kind == Restarts && st.Server == SQL:
+		return faults.PostgresRestart
+	case st.Kind == Restarts:
+		return faults.RedisRestart
+	case st.Kind == FallsBehind || st.Kind == Refuses || st.Kind == TakesOver:
+		return faults.RedisFailover
+	case st.Kind == Freezes || st.Kind == Thaws:
+		return faults.RedisFreeze
+	case st.Kind == Evicts:
+		return faults.KeyEvicted
+	case st.Kind == Expires:
+		return faults.KeyExpired
+	case st.Kind == Loads:
+		return faults.StockReloaded
+	case st.Kind == Reconciles:
+		return faults.ReconcileOverlap
 	}
 	return faults.None
 }

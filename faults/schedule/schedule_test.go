@@ -60,7 +60,8 @@ func TestEveryPartIsRead(t *testing.T) {
 		byFault[st.Fault]++
 		require.Equal(t, strings.Split(everything(t), "\n")[st.Note.Line-1], strings.TrimRight(s.Text(i)+"  "+st.Note.Beside, " "))
 	}
-	for _, k := range []Kind{Command, GoesOn, Deadlock, Arrives, Never, Resume, Submits, Wait, Loses, Flush} {
+	for _, k := range []Kind{Command, GoesOn, Deadlock, Arrives, Never, Resume, Submits, Wait, Loses, Flush,
+		Restarts, FallsBehind, Refuses, TakesOver, Freezes, Thaws, Evicts, Expires, Loads, Reconciles} {
 		require.NotZero(t, byKind[k], k)
 	}
 	for k := range faultWords {
@@ -105,6 +106,28 @@ func TestABadLineIsNamedWithItsReason(t *testing.T) {
 		{strings.Replace(small(), "a deduct 1", "a deduct 1 as b.1", 1), 5, "no request"},
 		{strings.Replace(small(), "a deduct 1", "a read 1", 1), 5, "want deduct N"},
 		{small("c  GET x => nil"), line, "no client c"},
+		{strings.Replace(small(), "retries=off", "retries=off replicas=2", 1), 3, "one replica"},
+		{strings.Replace(small(), "retries=off", "replicas=1 replicas=1 retries=off", 1), 3, "twice"},
+		{strings.Replace(small(), "b deduct 1, deduct 1", "b load 1 as a.1", 1), 6, "of a job"},
+		{strings.Replace(small("b  GET x => nil"), "b deduct 1, deduct 1", "b load 1", 1), line, "begins with a line of its own"},
+		{small("a  loads"), line, "is not to"},
+		{small("redis restarts"), line, "there are the settings"},
+		{small("redis restarts on"), line, "there are the settings"},
+		{small("redis restarts aof-everysec"), line, "a number of writes"},
+		{small("redis restarts aof-everysec 0"), line, "a number of writes"},
+		{small("redis restarts rdb 2"), line, "in this order"},
+		{small("postgres restarts rdb"), line, "there are the settings"},
+		{small("redis sleeps"), line, "want a client"},
+		{small("redis goes off"), line, "due"},
+		{small("redis goes on"), line, "already"},
+		{small("redis freezes", "redis freezes"), line + 1, "already"},
+		{small("redis freezes", "a  GET x => nil"), line + 1, "only give up"},
+		{small("a  GET x  ! gives-up"), line, "stands still"},
+		{small("redis evicts"), line, "which key"},
+		{small("replica takes over 1"), line, "not fallen behind"},
+		{small("replica falls behind", "replica falls behind"), line + 1, "no replica"},
+		{small("primary refuses writes"), line, "fallen behind"},
+		{small("replica falls behind", "replica takes over many"), line + 1, "a number of writes"},
 		{small("walk"), line, "want a client"},
 		{small("a"), line, "does what"},
 		{small("a  resmue"), line, "no command of Redis"},

@@ -14,9 +14,9 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
+	"time"
 
-	"golang.org/x/sys/unix"
-
+	"stockproof/live/halt"
 	"stockproof/live/reaper"
 	"stockproof/live/role"
 	"stockproof/model"
@@ -32,6 +32,12 @@ type Setup struct {
 	DSN       string         `json:"dsn,omitempty"`
 	Retries   string         `json:"retries"` // "off" or "default"
 	Times     schemes.Config `json:"times"`
+	// Patience is how long the client waits for an answer of Redis; 0: go-redis's
+	// own 3 s.
+	Patience time.Duration `json:"patience,omitempty"`
+	// Pool is the most connections that the client opens to either server; 0: the
+	// libraries' own.
+	Pool int `json:"pool,omitempty"`
 }
 
 // Operation is what a client is told to do.
@@ -179,28 +185,7 @@ func (p *Process) Kill() {
 
 // Stop stops every thread of the process and returns when the kernel has said
 // that they stand still.
-func (p *Process) Stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		return fmt.Errorf("stop client %d: %w", p.PID(), err)
-	}
-	for {
-		// WNOWAIT leaves the news to be found again, so this does not take the
-		// exit status away from Wait.
-		err := unix.Waitid(unix.P_PID, p.PID(), nil, unix.WSTOPPED|unix.WNOWAIT, nil)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("wait until client %d stands still: %w", p.PID(), err)
-		}
-		return nil
-	}
-}
+func (p *Process) Stop() error { return halt.Stop(p.cmd.Process) }
 
 // Continue lets a stopped process go on.
-func (p *Process) Continue() error {
-	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		return fmt.Errorf("continue client %d: %w", p.PID(), err)
-	}
-	return nil
-}
+func (p *Process) Continue() error { return halt.Continue(p.cmd.Process) }

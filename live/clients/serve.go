@@ -90,7 +90,7 @@ func Connect(setup Setup) (schemes.Env, error) {
 	env := schemes.Env{Client: setup.Client, Config: setup.Times}
 	if setup.RedisAddr != "" {
 		opts := &redis.Options{
-			Addr: setup.RedisAddr,
+			Addr: setup.RedisAddr, ReadTimeout: setup.Patience, PoolTimeout: setup.Patience, PoolSize: setup.Pool,
 			// Hand-over notices of a managed service: nothing a sale needs.
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		}
@@ -104,6 +104,7 @@ func Connect(setup Setup) (schemes.Env, error) {
 		if err != nil {
 			return env, err
 		}
+		db.SetMaxOpenConns(setup.Pool) // 0: no limit
 		env.DB = db
 	}
 	return env, nil

@@ -35,11 +35,13 @@ if [ -x /usr/local/bin/docker-entrypoint.sh ]; then exec /usr/local/bin/docker-e
 for bin in /usr/lib/postgresql/*/bin; do PATH=$bin:$PATH; done
 chown postgres:postgres "$PGDATA" && chmod 700 "$PGDATA"
 as() { setpriv --reuid=postgres --regid=postgres --clear-groups "$@"; }
+if [ ! -s "$PGDATA/PG_VERSION" ]; then
 umask 077
 printf '%s\n' "$POSTGRES_PASSWORD" > /tmp/password && chown postgres:postgres /tmp/password
 as initdb -U "$POSTGRES_USER" --auth=scram-sha-256 --pwfile=/tmp/password --encoding=UTF8 --locale=C --no-sync --no-instructions
 rm /tmp/password
 echo 'host all all all scram-sha-256' >> "$PGDATA/pg_hba.conf"
+fi
 unset POSTGRES_PASSWORD
 exec setpriv --reuid=postgres --regid=postgres --clear-groups postgres -c unix_socket_directories= "$@"`
 )
@@ -93,13 +95,17 @@ func (c *containers) startPostgres(ctx context.Context) (started, error) {
 		Entrypoint:   []string{"sh", "-c", postgresScript, "postgres"},
 		Cmd:          append([]string{"-c", "listen_addresses=*"}, c.opt.postgresArgs()...),
 		ExposedPorts: []string{"5432/tcp"},
-		Env: map[string]string{
-			"POSTGRES_USER": postgresUser, "POSTGRES_PASSWORD": c.set.Password, "POSTGRES_DB": postgresDB,
-			"POSTGRES_INITDB_ARGS":      "--auth=scram-sha-256 --encoding=UTF8 --locale=C --no-sync",
-			"POSTGRES_HOST_AUTH_METHOD": "scram-sha-256",
-			"PGDATA":                    postgresData,
-		},
+		Env:          c.postgresEnv(),
 	}, postgresData)
+}
+
+func (c *containers) postgresEnv() map[string]string {
+	return map[string]string{
+		"POSTGRES_USER": postgresUser, "POSTGRES_PASSWORD": c.set.Password, "POSTGRES_DB": postgresDB,
+		"POSTGRES_INITDB_ARGS":      "--auth=scram-sha-256 --encoding=UTF8 --locale=C --no-sync",
+		"POSTGRES_HOST_AUTH_METHOD": "scram-sha-256",
+		"PGDATA":                    postgresData,
+	}
 }
 
 // postgresData is where the official image (up to release 17) declares its volume;

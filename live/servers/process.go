@@ -35,7 +35,7 @@ type processes struct {
 
 	mu       sync.Mutex
 	children []*child
-	more     int // Redis servers beside the first
+	more     int // servers beside the first two
 }
 
 // child is one process started here.
@@ -100,30 +100,28 @@ func (p *processes) startRedis(ctx context.Context) (started, error) {
 }
 
 func (p *processes) startPostgres(ctx context.Context) (started, error) {
-	who, err := unprivileged("postgres")
+	who, dir, err := p.initPostgres(ctx, "postgres")
 	if err != nil {
 		return started{}, err
 	}
-	dir, err := p.folder("postgres", who)
-	if err != nil {
-		return started{}, err
-	}
-	if err := p.initdb(ctx, who, dir); err != nil {
-		return started{}, err
-	}
-	data := filepath.Join(dir, "data")
 	got, err := p.onFreePort(ctx, func(port int) (*child, error) {
-		args := append([]string{"-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1",
-			"-c", "unix_socket_directories=", // nothing else to connect to
-			"-c", "dynamic_shared_memory_type=mmap", // in the folder, so it goes with it
-		}, p.opt.postgresArgs()...)
-		// SIGQUIT is the immediate shutdown: no checkpoint, but shared memory is given back.
-		return p.launch("postgres", postgresReady(), syscall.SIGQUIT, who, dir, p.found.postgres, args...)
+		return p.launchPostgres(who, dir, port, p.opt)
 	}, p.found.postgres)
 	if err != nil {
 		return got, err
 	}
-	return got, p.noteMemory(got.server, data)
+	return got, p.noteMemory(got.server, filepath.Join(dir, "data"))
+}
+
+// initPostgres makes the folder of a PostgreSQL server, with its data.
+func (p *processes) initPostgres(ctx context.Context, name string) (who *account, dir string, err error) {
+	if who, err = unprivileged("postgres"); err != nil {
+		return nil, "", err
+	}
+	if dir, err = p.folder(name, who); err != nil {
+		return nil, "", err
+	}
+	return who, dir, p.initdb(ctx, who, dir)
 }
 
 // initdb makes the data folder. It alone does without syncing to disk, since what

@@ -73,6 +73,11 @@ type runner interface {
 	// also with an error, and its address 127.0.0.1:port and where it came from.
 	startRedis(ctx context.Context) (started, error)
 	startPostgres(ctx context.Context) (started, error)
+	// hostNodes starts a group of Redis programs beside the first server; what it
+	// returns is to be stopped also when there is an error, unless it is nil.
+	hostNodes(ctx context.Context, ports []int, confs []nodeConf) (nodeHost, error)
+	// hostPostgres starts one more PostgreSQL, in the same way.
+	hostPostgres(ctx context.Context, opt Options) (host postgresHost, port int, err error)
 	// stop ends everything, half-started servers too, and removes what it left. It
 	// returns when all of it is gone.
 	stop() error
