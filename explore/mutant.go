@@ -15,5 +15,7 @@ const (
 	crashBefore            // a crash undoes the step it comes after
 	orderForgotten         // all operations count as concurrent
 	lossKept               // a store that loses writes keeps them
+	touchForgotten         // a watched key that is touched is not noticed
+	sessionLeft            // a connection that breaks leaves its transaction behind
 	firstOnly              // of interchangeable clients only one execution is counted
 )

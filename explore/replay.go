@@ -267,6 +267,7 @@ func (r *replayer) do(i int) error {
 		if late.step.sql {
 			r.abandon(c.session(late.step.conn))
 		}
+		r.endRedis(c, late.op, late.step)
 	case schedule.Wait:
 		r.wait(st.Wait)
 	case schedule.Loses:
@@ -274,7 +275,7 @@ func (r *replayer) do(i int) error {
 			return diverged(fmt.Sprintf("%d writes to lose", st.Lost), fmt.Sprint(len(r.before)))
 		}
 		keep := len(r.before) - st.Lost
-		r.now.redis = r.before[keep].WithoutScripts()
+		r.now.redis = r.before[keep].Restarted()
 		r.before = r.before[:keep]
 	case schedule.Flush:
 		r.now.redis = r.now.redis.WithoutScripts()

@@ -55,10 +55,13 @@ func takesTimes(words []string) bool {
 	return false
 }
 
-// shrunk is a stretched lease, in milliseconds, as the schedule has it.
+// shrunk is a stretched lease, or life of a record, in milliseconds, as the
+// schedule has it.
 func (r *replay) shrunk(word string) string {
-	if lease := r.s.Times.Lease; lease > 0 && word == strconv.FormatInt(r.scaled(lease).Milliseconds(), 10) {
-		return strconv.FormatInt(lease.Milliseconds(), 10)
+	for _, life := range []time.Duration{r.s.Times.Lease, r.s.Times.Record} {
+		if life > 0 && word == strconv.FormatInt(r.scaled(life).Milliseconds(), 10) {
+			return strconv.FormatInt(life.Milliseconds(), 10)
+		}
 	}
 	return word
 }

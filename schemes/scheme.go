@@ -27,7 +27,13 @@ type Config struct {
 	Lease time.Duration // how long a lock lives without renewal
 	Wait  time.Duration // how long an operation waits for a lock
 	Retry time.Duration // longest sleep between two attempts to take a lock
+	// Record is how long the record of a request is kept that makes its
+	// repetition harmless; Forever for as long as there is a sale.
+	Record time.Duration
 }
+
+// Forever is a Config.Record without an end.
+const Forever time.Duration = -1
 
 // Env is what a client process has: ordinary clients, nothing in between.
 type Env struct {
@@ -69,6 +75,12 @@ type Reader interface {
 // write orders can be audited; it is what settles an unknown outcome.
 type Auditor interface {
 	Orders(ctx context.Context, env Env, sku string) ([]model.Order, error)
+}
+
+// Recorder is a scheme that keeps a record of each request for a time only; with
+// Config.Record it can be told another.
+type Recorder interface {
+	RecordLife() time.Duration // as published
 }
 
 // Stores says which servers a scheme talks to.
