@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"stockproof/evidence"
@@ -168,6 +169,23 @@ var convictions = []struct {
 				return model.SoldOut, err
 			}
 			return model.Sold, env.Redis.DecrBy(ctx, "stock:"+req.SKU, req.Qty).Err()
+		}}, schemes.Stores{Redis: true}, "unit", preempted(a, 2), []model.Property{model.Oversell, model.NegativePermanent}},
+
+	// Catalogue O-72.
+	{mutant{"sends its transaction over another connection than its WATCH", "watch-multi",
+		func(ctx context.Context, env schemes.Env, req schemes.Request, _ schemes.Scheme) (outcome model.Outcome, err error) {
+			key := "stock:" + req.SKU
+			err = env.Redis.Watch(ctx, func(tx *redis.Tx) error {
+				left, err := tx.Get(ctx, key).Int64()
+				if err != nil || left < req.Qty {
+					outcome = model.SoldOut
+					return err
+				}
+				outcome = model.Sold
+				_, err = env.Redis.TxPipelined(ctx, func(p redis.Pipeliner) error { return p.DecrBy(ctx, key, req.Qty).Err() })
+				return err
+			}, key)
+			return outcome, err
 		}}, schemes.Stores{Redis: true}, "unit", preempted(a, 2), []model.Property{model.Oversell, model.NegativePermanent}},
 
 	{mutant{"takes a lock that never expires", "lua-string",

@@ -265,9 +265,10 @@ var serious = []model.Property{model.Oversell, model.DoubleSale, model.LostUnits
 // weaknesses lists what the schemes declare that explore must show: for each
 // scheme and fault the most serious property that is not broken without the
 // fault too, once without the retries of go-redis and once with them where that
-// is another one.
+// is another one. Of a scheme of the wider set it is one, if any: see telling.
 func weaknesses() (list []weakness) {
 	for _, e := range schemes.All() {
+		from := len(list)
 		anyway := map[model.Property]string{}
 		for _, retries := range []string{"off", "default"} {
 			for p, why := range declaredOf(e, string(faults.None), retries) {
@@ -293,8 +294,29 @@ func weaknesses() (list []weakness) {
 				}
 			}
 		}
+		if e.Wider {
+			kept := slices.DeleteFunc(list[from:], func(w weakness) bool {
+				tells := telling[e.Scheme.Name()]
+				return w.retries != "off" || w.fault != tells.fault || w.property != tells.property
+			})
+			list = list[:from+len(kept)]
+		}
 	}
 	return list
+}
+
+// telling is, of schemes of the wider set, the weakness that tells one from the
+// others: that a buyer who dies takes a unit along is true of most.
+var telling = map[string]struct {
+	fault    faults.Kind
+	property model.Property
+}{
+	"watch-multi": {faults.None, model.Unsold},
+	"setnx-lock":  {faults.ClientPause, model.Oversell},
+	"token-list":  {faults.None, model.FalseSoldOut},
+	"segmented":   {faults.None, model.FalseSoldOut},
+	"lua-journal": {faults.DuplicateRequest, model.DoubleSale},
+	"lock-fenced": {faults.ClientPause, model.Oversell},
 }
 
 // declaredOf are the properties that a scheme declares broken in explore, in

@@ -154,6 +154,10 @@ func (l *Lab) RunAny(ctx context.Context, cfg AnyConfig) (*AnyResult, error) {
 func (l *Lab) countClients(ctx context.Context, cfg AnyConfig, most uint8, x *alike, r *AnyResult) (found map[model.Property]bool, err error) {
 	defer rescue(&err)
 	r.Finite, r.Cap = false, most
+	if cfg.Entry.ByName {
+		r.Why = "what a client does depends on its name: clients cannot be told apart only by their counts"
+		return nil, nil
+	}
 	twice := slices.Contains(cfg.Faults, faults.DuplicateRequest)
 	var s *anySystem
 	var st counters.Stats
@@ -205,7 +209,7 @@ func notCounted(err error) string {
 		return "a reply names another client: clients cannot be told apart only by their counts"
 	case errors.Is(err, errTooManyNames):
 		return fmt.Sprintf("the stores name more than %d clients at a time", maxSlots)
-	case errors.Is(err, errAnsweredInPassing):
+	case errors.Is(err, errAnsweredInPassing), errors.Is(err, errWatched):
 		return err.Error()
 	}
 	return ""

@@ -69,6 +69,10 @@ type gained struct {
 // did, and the number of those it happens to at once is not known.
 var errAnsweredInPassing = errors.New("operations are answered by what other clients do")
 
+// errWatched: the server keeps a record of each connection that watches, so it
+// knows all clients apart.
+var errWatched = errors.New("the server keeps a record of every connection that watches keys or is in a transaction")
+
 // errEndless: the counter goes on and on with the number of clients, so that the
 // store is not finite as far as can be seen.
 var errEndless = errors.New("the store is not finite as far as can be seen, its counter goes further with every client")

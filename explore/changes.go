@@ -61,11 +61,14 @@ func (k *kit) arrive(h, lid, ew uint32, index int32) variant {
 	return v
 }
 
-// travels is the database connection of a delayed statement, which ends with
-// it.
+// travels is the connection of a delayed statement, or of a delayed command of a
+// session, which ends with it.
 func (k *kit) travels(d late) []int {
 	if st := k.world.step(d.cmd - 1); st.sql {
 		return conns(d.op, []int{st.conn})
+	}
+	if conn := k.redisConnOf(d); conn != 0 {
+		return []int{conn}
 	}
 	return nil
 }
@@ -183,8 +186,9 @@ func (k *kit) agedVersions(h uint32, d int64) agedVersions {
 	return r
 }
 
-// fallen is the store after it lost its last writes: j of them, and its
-// scripts.
+// fallen is the store after it lost its last writes: j of them, its scripts, and
+// what it knew of connections. A connection of which it knew something is broken
+// then; the others are taken over.
 func (k *kit) fallen(h uint32, j int) (uint32, int32) {
 	v := k.vers[h]
 	if k.mutant == lossKept {
@@ -201,7 +205,7 @@ func (k *kit) fallen(h uint32, j int) (uint32, int32) {
 		}
 	}
 	next.at[0], sh.inv[0] = k.world.change(next.at[0], func(m moment) moment {
-		m.redis = m.redis.WithoutScripts()
+		m.redis = m.redis.Restarted()
 		m.sql = sqlNow
 		return m
 	})

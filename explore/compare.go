@@ -34,7 +34,7 @@ func (l *Lab) CompareEngine(other redisstore.Engine) (int, error) {
 	l.mu.Unlock()
 	seen := map[string]bool{}
 	for _, q := range asked {
-		key := q.Before.Encode() + joinArgs(q.Args)
+		key := q.Before.Encode() + q.Session + " " + joinArgs(q.Args)
 		if seen[key] {
 			continue
 		}
@@ -47,7 +47,7 @@ func (l *Lab) CompareEngine(other redisstore.Engine) (int, error) {
 }
 
 func compareAnswer(other redisstore.Engine, q question) error {
-	r, err := other.Exec(q.Before, q.Args)
+	r, err := other.ExecOn(q.Before, q.Session, q.Args)
 	if err != nil {
 		return err
 	}

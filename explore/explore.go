@@ -28,8 +28,10 @@ type Config struct {
 	// settings that are named; where none is, with all of them, except that a
 	// failover is an asynchronous one. faults.Wait sets Times.Replicas to 1.
 	Settings  []faults.Setting
-	MaxFaults int            // how many may happen in one execution, kinds mixed
-	Times     schemes.Config // zero: Lease 300 ms, Wait 100 ms, Retry 100 ms
+	MaxFaults int // how many may happen in one execution, kinds mixed
+	// Times are, where none is set, Lease 300 ms, Wait 100 ms, Retry 100 ms, and
+	// Record 300 ms where the scheme keeps records that end.
+	Times schemes.Config
 	// MemoryLimit in bytes for what the search stores; 0 means 2 GiB. Running
 	// out makes every verdict that is not violated inconclusive.
 	MemoryLimit int64
@@ -106,6 +108,7 @@ func (c *Config) complete() error {
 	if len(c.Workload.Clients) == 0 {
 		return fmt.Errorf("%w: workload %q has no clients", ErrConfig, c.Workload.Name)
 	}
+	c.NoSymmetry = c.NoSymmetry || c.Entry.ByName
 	if c.Clients == 0 {
 		c.Clients = len(c.Workload.Clients)
 	}
@@ -114,6 +117,9 @@ func (c *Config) complete() error {
 	}
 	if c.Times == (schemes.Config{}) {
 		c.Times = DefaultTimes
+		if _, records := c.Entry.Scheme.(schemes.Recorder); records {
+			c.Times.Record = DefaultTimes.Lease
+		}
 	}
 	if c.MemoryLimit == 0 {
 		c.MemoryLimit = 2 << 30

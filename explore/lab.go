@@ -111,6 +111,7 @@ func (l *Lab) world(cfg Config, symmetry bool) (*world, error) {
 
 func (l *Lab) newWorld(cfg Config, engine redisstore.Engine, symmetry bool) *world {
 	w := newWorld(engine, cfg.Entry, symmetry, cfg.NoSymmetry)
+	w.mutant = cfg.mutant
 	w.solo = func(act action, qty int64, client string) (*automaton, error) {
 		return l.automaton(cfg.Entry, role{act, qty, client, client + ".1", 0}, DefaultTimes, -1)
 	}
@@ -193,9 +194,9 @@ func (l *Lab) with(cfg Config, search func(Config, bool) (*Result, error)) (*Res
 
 // symmetric says whether clients may be renamed at all. A request submitted
 // again ties two clients together, and a database knows clients by session as
-// well as by name.
+// well as by name. A scheme may go by names too.
 func symmetric(cfg Config) bool {
-	return resubmissions(cfg) == 0 && !cfg.Entry.Stores.SQL
+	return resubmissions(cfg) == 0 && !cfg.Entry.Stores.SQL && !cfg.Entry.ByName
 }
 
 // cast prepares the programs and the clients of a search.

@@ -110,16 +110,19 @@ func (k *kit) variants(h, lid uint32, ep epoch, index int, faulty bool) []varian
 		fail(err)
 	}
 	out := k.executed(nil, h, l, ep, mv.index, eff, faulty)
-	if !faulty {
+	if !faulty || eff.broken {
 		return out
 	}
 	if k.allowed[faults.RequestLost] {
-		out = append(out, k.lost(faults.RequestLost, h, l, ep, mv, -1))
+		out = append(out, k.lost(faults.RequestLost, h, l, ep, mv, noConn))
 	}
 	if k.allowed[faults.RequestDelayed] && k.infos[lid].late < maxLate {
-		conn := -1
-		if st := k.world.step(mv.cmd); st.sql {
+		conn := noConn
+		switch st := k.world.step(mv.cmd); {
+		case st.sql:
 			conn = st.conn
+		case st.on > 0:
+			conn = redisConn(l.op, st.on)
 		}
 		out = append(out, k.lost(faults.RequestDelayed, h, l, ep, mv, conn))
 	}
@@ -129,6 +132,9 @@ func (k *kit) variants(h, lid uint32, ep epoch, index int, faulty bool) []varian
 // key is the question what a command of a client does.
 func (k *kit) key(h uint32, l local, op uint8, cmd int32) execKey {
 	p := &k.programs[l.who]
+	if k.alike != nil && k.world.step(cmd).on > 0 {
+		fail(errWatched)
+	}
 	q := execKey{at: k.vers[h].at[0], cmd: cmd, slot: int8(p.index), op: int8(op), from: int8(p.origin), orig: int8(p.originOp)}
 	if k.world.symmetry {
 		q.slot = l.slots[0]
@@ -163,11 +169,15 @@ func (k *kit) named(l local, was local, me int) local {
 	return l
 }
 
-// conns are a client's connections as the database numbers them.
+// conns are a client's connections as the database numbers them. Those to Redis
+// have their numbers already.
 func conns(op uint8, relative []int) []int {
 	var list []int
 	for _, c := range relative {
-		list = append(list, int(op)*connsPerOp+c)
+		if c >= 0 {
+			c += int(op) * connsPerOp
+		}
+		list = append(list, c)
 	}
 	return list
 }
@@ -177,6 +187,9 @@ func (k *kit) fault(kind faults.Kind, l local) variant {
 	n := k.role(l).node(l.node)
 	return variant{kind: kindIndex(kind), cost: 1, place: k.place(placement{kind: kind, who: l.who, op: l.op, n: n.steps + 1})}
 }
+
+// noConn is no connection.
+const noConn = 1 << 30
 
 // land is where a step of client number me leaves the stores: after its effect,
 // the client's connections that it closed, and everything of a client that
@@ -203,14 +216,18 @@ func (k *kit) stop(h uint32, l local, ep epoch, e event, to int32, inv [maxSlots
 	was := k.role(l).node(l.node)
 	after, n := k.follow(l, e)
 	hungUp := newlyClosed(was.closed, n.closed)
-	if keep >= 0 {
-		hungUp = slices.DeleteFunc(hungUp, func(c int) bool { return c == keep })
+	if e.kind == cut {
+		if st := was.pending[e.index]; st.on > 0 {
+			hungUp = append(hungUp, redisConn(l.op, st.on))
+		}
 	}
+	hungUp = slices.DeleteFunc(hungUp, func(c int) bool { return c == keep })
 	h2, sh, id, me := k.land(h, to, inv, me, conns(l.op, hungUp))
 	after.slots = sh.apply(l.slots)
 	after = k.named(after, l, me)
 	if n.done && me >= 0 {
 		k.noTransaction(h2, me, l.op, n.closed)
+		k.holdsSession(h2, l, me, keep)
 	}
 	return variant{h: h2, epoch: ep.word(), shift: id, place: -1}, after, n
 }
@@ -238,6 +255,13 @@ func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, ef
 	k.took(&l, at, eff.to)
 	me := k.after(l, eff)
 
+	if eff.broken { // no fault has a place here: the server never sees it
+		v, told, n := k.stop(h, l, ep, event{kind: cut, index: index}, eff.to, eff.inv, me, noConn)
+		fin, ep2 := k.finish(told, n, ep)
+		v.l, v.epoch = k.local(fin), ep2.word()
+		return append(out, v)
+	}
+
 	if eff.blocked {
 		h2, sh, id := k.forward(h, eff.to, eff.inv)
 		waits := l
@@ -246,7 +270,7 @@ func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, ef
 		waits.stuck = int8(st.conn) + 1
 		out = append(out, variant{h: h2, l: k.local(waits), epoch: ep.word(), shift: id, place: -1})
 	} else {
-		v, told, n := k.stop(h, l, ep, event{kind: replied, index: index, text: eff.reply}, eff.to, eff.inv, me, -1)
+		v, told, n := k.stop(h, l, ep, event{kind: replied, index: index, text: eff.reply}, eff.to, eff.inv, me, noConn)
 		v.messages = eff.messages
 		fin, ep2 := k.finish(told, n, ep)
 		v.l, v.epoch = k.local(fin), ep2.word()
@@ -267,9 +291,9 @@ func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, ef
 	}
 	if k.allowed[faults.ClientCrash] {
 		v := k.fault(faults.ClientCrash, l)
-		var hungUp []int
+		hungUp := []int{everyRedisConn}
 		if k.cfg.Entry.Stores.SQL {
-			hungUp = allConns
+			hungUp = append(hungUp, allConns...)
 		}
 		h2, sh, id, gone := k.land(h, eff.to, eff.inv, me, hungUp)
 		dead := l
@@ -285,7 +309,7 @@ func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, ef
 	}
 	replyLost := func(kind faults.Kind) {
 		f := k.fault(kind, l)
-		v, told, n := k.stop(h, l, ep, event{kind: cut, index: index}, eff.to, eff.inv, me, -1)
+		v, told, n := k.stop(h, l, ep, event{kind: cut, index: index}, eff.to, eff.inv, me, noConn)
 		fin, ep2 := k.finish(told, n, ep)
 		f.h, f.l, f.epoch, f.shift, f.messages = v.h, k.local(fin), ep2.word(), v.shift, eff.messages
 		out = append(out, f)
@@ -302,7 +326,7 @@ func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, ef
 func isCommit(s step) bool { return strings.EqualFold(splitArgs(s.args)[0], "commit") }
 
 // lost is a step the server does not see, at least not now. keep is the
-// connection over which it still travels, -1 for none.
+// connection over which it still travels.
 func (k *kit) lost(kind faults.Kind, h uint32, l local, ep epoch, mv move, keep int) variant {
 	f := k.fault(kind, l)
 	op := l.op

@@ -24,5 +24,7 @@ const (
 	commitsKept              // a database that loses commits keeps them
 	sessionsKept             // a database that restarts breaks no connection
 	jobLost                  // a job begins and does nothing
+	touchForgotten           // a watched key that is touched is not noticed
+	sessionLeft              // a connection that breaks leaves its transaction behind
 	firstOnly                // of interchangeable clients only one execution is counted
 )

@@ -97,6 +97,8 @@ func TestASearchBrokenOnPurposeIsConvicted(t *testing.T) {
 		{crashBefore, "crash", shows("lua-hash", faults.ClientCrash, "unit", "off", "L")},
 		{orderForgotten, "order", shows("hincrby", faults.None, "restock", "off", "TX")},
 		{lossKept, "loss", shows("lua-hash", faults.StoreLoses, "unit", "off", "OPX")},
+		{touchForgotten, "watched keys", shows("watch-multi", faults.None, "unit", "off", "")},
+		{sessionLeft, "connections", shows("watch-multi", faults.ReplyLost, "unit", "off", "L")},
 		{firstOnly, "executions", symmetrical("hincrby", faults.None, "unit")},
 		// 3 choices of who sells, then 6 interleavings of two steps each.
 		{firstOnly, "executions by hand", counts("hincrby", faults.None, "unit", 18)},

@@ -281,6 +281,7 @@ func (r *replayer) do(i int) error {
 		if late.step.sql {
 			r.abandon(c.session(late.step.conn))
 		}
+		r.endRedis(c, late.op, late.step)
 	case schedule.Wait:
 		r.wait(st.Wait)
 	case schedule.Loads, schedule.Reconciles:

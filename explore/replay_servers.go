@@ -30,9 +30,9 @@ func (r *replayer) befalls(st *schedule.Step, diverged func(string, string) erro
 			if err := noLease(r.loaded, r.entry); err != nil {
 				return true, err
 			}
-			r.now.redis = r.loaded.WithoutScripts()
+			r.now.redis = r.loaded.Restarted()
 		case faults.AOFAlways:
-			keep(redisstore.State.WithoutScripts)
+			keep(redisstore.State.Restarted)
 		default:
 			return true, diverged("a setting that exists", string(st.Setting))
 		}
@@ -74,7 +74,7 @@ func (r *replayer) befalls(st *schedule.Step, diverged func(string, string) erro
 		if r.lag != st.Lost {
 			return true, diverged(fmt.Sprintf("a replica that lacks %d writes", st.Lost), fmt.Sprint(r.lag))
 		}
-		r.now.redis, r.link, r.before = r.replica.WithoutScripts(), alone, nil
+		r.now.redis, r.link, r.before = r.replica.Restarted(), alone, nil
 	default:
 		return false, nil
 	}
@@ -87,7 +87,7 @@ func (r *replayer) loseWrites(n int, diverged func(string, string) error) error 
 		return diverged(fmt.Sprintf("%d writes to lose", n), fmt.Sprint(len(r.before)))
 	}
 	keep := len(r.before) - n
-	r.now.redis = r.before[keep].WithoutScripts()
+	r.now.redis = r.before[keep].Restarted()
 	r.before = r.before[:keep]
 	return nil
 }

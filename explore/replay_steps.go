@@ -58,10 +58,16 @@ func (r *replayer) command(c *replayClient, st *schedule.Step, diverged func(str
 		if st.Fault != faults.RequestLost {
 			c.late = append(c.late, lateStep{line: *st, step: p.step, op: c.op})
 		}
+		if st.Fault == faults.RequestLost {
+			r.endRedis(c, c.op, p.step)
+		}
 		c.cut(p)
 		return nil, nil
 	}
-	reply, blocked, messages, err := r.execute(c, p.step)
+	if p.step.holds && !r.knows(c, c.op, p.step) {
+		return nil, diverged(st.Action(), "that its connection is broken")
+	}
+	reply, blocked, messages, err := r.execute(c, c.op, p.step)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +97,9 @@ func (r *replayer) answer(c *replayClient, p place, st *schedule.Step, reply str
 	case st.Fault == faults.ClientCrash:
 		c.crashed = true
 		r.abandon(c.sessions()...)
+		r.now.redis, _ = withoutConnections(r.now.redis, c.spec.Name, []int{everyRedisConn})
 	case st.Fault == faults.ReplyLost || st.Fault == faults.CommitReplyLost:
+		r.endRedis(c, c.op, p.step)
 		c.cut(p)
 	case blocked:
 		c.blocked = append(c.blocked, p.step.conn)
@@ -122,8 +130,21 @@ func (c *replayClient) sessions() []int {
 	return all
 }
 
+// knows says whether Redis knows something of the connection of a step.
+func (r *replayer) knows(c *replayClient, op int, s step) bool {
+	_, known := r.now.redis.Session(sessionName(c.spec.Name, int8(op), s.on))
+	return known
+}
+
+// endRedis ends the connection of a step where Redis knows something of it.
+func (r *replayer) endRedis(c *replayClient, op int, s step) {
+	if s.on > 0 {
+		r.now.redis, _ = withoutConnections(r.now.redis, c.spec.Name, []int{redisConn(uint8(op), s.on)})
+	}
+}
+
 // execute asks the servers.
-func (r *replayer) execute(c *replayClient, s step) (reply string, blocked bool, messages []redisstore.Message, err error) {
+func (r *replayer) execute(c *replayClient, op int, s step) (reply string, blocked bool, messages []redisstore.Message, err error) {
 	words := splitArgs(s.args)
 	if s.sql {
 		var after sqlState
@@ -135,7 +156,11 @@ func (r *replayer) execute(c *replayClient, s step) (reply string, blocked bool,
 	}
 	var res redisstore.Result
 	if !isWait(s) {
-		if res, err = r.engine.Exec(r.now.redis, words); err != nil {
+		session := ""
+		if s.on > 0 {
+			session = sessionName(c.spec.Name, int8(op), s.on)
+		}
+		if res, err = r.engine.ExecOn(r.now.redis, session, words); err != nil {
 			return "", false, nil, err
 		}
 	}
@@ -145,7 +170,7 @@ func (r *replayer) execute(c *replayClient, s step) (reply string, blocked bool,
 	if r.link.lags() && !sameKeys(res.State, r.now.redis) {
 		r.lag++
 	}
-	if r.loses && res.State.Encode() != r.now.redis.Encode() {
+	if r.loses && res.State.Data() != r.now.redis.Data() {
 		r.before = append(r.before, r.now.redis)
 	}
 	r.now.redis = res.State
@@ -183,7 +208,13 @@ func (c *replayClient) takeLate(st *schedule.Step, diverged func(string, string)
 }
 
 func (r *replayer) arrives(c *replayClient, late lateStep, st *schedule.Step, diverged func(string, string) error) ([]redisstore.Message, error) {
-	reply, blocked, messages, err := r.execute(c, late.step)
+	if late.step.holds && !r.knows(c, late.op, late.step) {
+		if st.Reply.Kind != schedule.None {
+			return nil, diverged(st.Reply.String(), "that its connection is broken")
+		}
+		return nil, nil
+	}
+	reply, blocked, messages, err := r.execute(c, late.op, late.step)
 	if err != nil {
 		return nil, err
 	}

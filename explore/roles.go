@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"stockproof/faults"
 	"stockproof/model"
 	"stockproof/schemes"
 )
@@ -16,7 +17,8 @@ func noMaintenance() *maintnotifications.Config {
 
 // perform runs one action of a scheme, as a client process would.
 func perform(ctx context.Context, scheme schemes.Scheme, env schemes.Env, r role) result {
-	req := schemes.Request{SKU: sku, Qty: r.qty, ID: r.request, Buyer: r.client}
+	buyer, _ := faults.SplitRequestID(r.request) // also when another client submits it again
+	req := schemes.Request{SKU: sku, Qty: r.qty, ID: r.request, Buyer: buyer}
 	ended := func(o model.Outcome, err error) result {
 		res := result{outcome: o}
 		if err != nil {

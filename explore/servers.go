@@ -115,7 +115,7 @@ func (k *kit) listBlows(h uint32) []blow {
 		if k.mutant == restartKept {
 			kept = redisstore.State{Keys: now.redis.Keys}
 		}
-		if setting != faults.AOFAlways && kept.Encode() == now.redis.WithoutScripts().Encode() {
+		if setting != faults.AOFAlways && kept.Data() == now.redis.Data() {
 			continue // nothing to lose
 		}
 		to, sh := k.changed(h, func(redisstore.State) redisstore.State { return kept })
@@ -192,11 +192,11 @@ func (k *kit) failovers(list []blow, h uint32) []blow {
 		from, sh.source[0] = now.redis, 0
 	}
 	next.at[0], sh.inv[0] = k.world.change(v.at[0], func(m moment) moment {
-		m.redis, m.slots = from.WithoutScripts(), replica.slots
+		m.redis, m.slots = from.Restarted(), replica.slots
 		return m
 	})
 	b := blow{step: WitnessStep{Kind: StepTakesOver, Lost: int(v.lag)}, h: k.version(next), shift: k.shiftID(sh), place: -1, fired: -1}
-	if from.WithoutScripts().Encode() != now.redis.WithoutScripts().Encode() {
+	if from.Data() != now.redis.Data() {
 		b.fired = place
 	}
 	return append(list, b)
@@ -214,15 +214,7 @@ func (k *kit) loadedIn(s redisstore.State) (names []string) {
 
 // minus takes keys away.
 func minus(names ...string) func(redisstore.State) redisstore.State {
-	return func(s redisstore.State) redisstore.State {
-		t := redisstore.State{Scripts: s.Scripts}
-		for _, key := range s.Keys {
-			if !slices.Contains(names, key.Name) {
-				t.Keys = append(t.Keys, key)
-			}
-		}
-		return t
-	}
+	return func(s redisstore.State) redisstore.State { return s.Without(names...) }
 }
 
 // changed is the stores after Redis became something else by itself. What may
@@ -271,7 +263,7 @@ func (k *kit) exec(h uint32, q execKey) (effect, error) {
 const noReplicas = "-NOREPLICAS Not enough good replicas to write.\r\n"
 
 func sameKeys(a, b redisstore.State) bool {
-	return a.WithoutScripts().Encode() == b.WithoutScripts().Encode()
+	return a.Data() == b.Data()
 }
 
 // waits says whether a step is WAIT.

@@ -13,6 +13,10 @@ type step struct {
 	sql  bool
 	args string // see joinArgs; for SQL the statement and its arguments
 	conn int    // SQL connection of the client it goes over
+	// Redis: the connection it goes over plus one, where the server may know
+	// something of it (see redisstore.Session), and whether it must.
+	on    int
+	holds bool
 }
 
 func (s step) less(t step) bool {
@@ -22,7 +26,10 @@ func (s step) less(t step) bool {
 	if s.args != t.args {
 		return s.args < t.args
 	}
-	return s.conn < t.conn
+	if s.conn != t.conn {
+		return s.conn < t.conn
+	}
+	return s.on < t.on
 }
 
 // joinArgs packs words into one comparable string; splitArgs undoes it.

@@ -96,12 +96,12 @@ func (s *searcher) inquire(q *inquiry) error {
 			if err != nil {
 				return err
 			}
-			if !eff.blocked {
+			if !eff.blocked && !eff.broken {
 				if _, err := q.a.step(q.at, event{kind: replied, index: m.index, text: eff.reply}); err != nil {
 					return err
 				}
 			}
-			if cuts && k.faulty {
+			if cuts && k.faulty || eff.broken {
 				if _, err := q.a.step(q.at, event{kind: cut, index: m.index}); err != nil {
 					return err
 				}

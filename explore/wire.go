@@ -97,7 +97,7 @@ func (w *wire) pending() []place {
 	var places []place
 	for _, c := range w.conns {
 		if len(c.queue) > 0 && !c.closed && c.err == nil {
-			places = append(places, place{step: step{args: c.queue[0]}, conn: c})
+			places = append(places, place{step: c.queue[0], conn: c})
 		}
 	}
 	for _, s := range w.calls {
@@ -152,7 +152,8 @@ type conn struct {
 	wire     *wire
 	id       int
 	out      bytes.Buffer // bytes from the client, not yet a whole command
-	queue    []string     // steps in flight, oldest first, see joinArgs
+	queue    []step       // in flight, oldest first
+	session  sessionBelief
 	in       bytes.Buffer // bytes for the client
 	readable chan struct{}
 	err      error // what reading and writing ends with
@@ -221,6 +222,9 @@ func (c *conn) Write(b []byte) (int, error) {
 			if len(c.queue) > 0 {
 				c.wire.outside = fmt.Errorf("%w: %s in one pipeline with data commands", redisstore.ErrOutside, args[0])
 			}
+			if c.session.multi {
+				c.wire.outside = fmt.Errorf("%w: %s inside of a transaction", redisstore.ErrOutside, args[0])
+			}
 			c.push(reply)
 			continue
 		}
@@ -231,7 +235,9 @@ func (c *conn) Write(b []byte) (int, error) {
 		if err != nil && c.wire.outside == nil {
 			c.wire.outside = err
 		}
-		c.queue = append(c.queue, joinArgs(args))
+		st := step{args: joinArgs(args)}
+		c.session.sent(&st, c.id, args)
+		c.queue = append(c.queue, st)
 		c.wire.stir()
 	}
 }

@@ -212,6 +212,9 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 			fail(err)
 		}
 		step.Reply, step.Blocked = redisstore.RenameReply(e.reply, rename.Replace), e.blocked
+		if e.broken { // nothing but the connection's end is to be seen
+			step.Fault = faults.RequestLost
+		}
 		if st.sql {
 			step.Reply = rename.Replace(e.reply)
 		}
@@ -305,7 +308,7 @@ func (s *searcher) plain(l local, op uint8, client string) *strings.Replacer {
 	p := &s.programs[l.who]
 	return strings.NewReplacer(
 		ownRequest, fmt.Sprintf("%s.%d", client, op+1),
-		foreignRequest, faults.RequestID(p.origin, p.originOp),
+		foreignRequest, faults.RequestID(p.origin, p.originOp), foreigner, faults.ClientName(p.origin),
 		self, client, clientPrefix, "")
 }
 
@@ -354,9 +357,23 @@ func (s *searcher) conclude(w *Witness, c *casting, x state) {
 		}
 		if s.judge.audited {
 			orders := make([]model.Order, len(p.orders))
-			for i, o := range p.orders {
-				orders[i] = model.Order{Request: strings.TrimPrefix(o.Request, clientPrefix), Qty: o.Qty}
+			named := map[string]string{} // requests by how the stores name them
+			for i := range s.clients {
+				l := &s.locals[x[2+i]]
+				for op := range s.programs[l.who].calls {
+					if slot := l.slots[0]; s.symmetry && slot >= 0 {
+						named[fmt.Sprintf("%s.%d", slotToken(int(slot)), op+1)] = fmt.Sprintf("%s.%d", c.names[i], op+1)
+					}
+				}
 			}
+			for i, o := range p.orders {
+				request, known := named[o.Request]
+				if !known {
+					request = strings.TrimPrefix(o.Request, clientPrefix)
+				}
+				orders[i] = model.Order{Request: request, Qty: o.Qty}
+			}
+			slices.SortFunc(orders, func(a, b model.Order) int { return strings.Compare(a.Request, b.Request) })
 			w.Orders = &orders
 		}
 		low := s.cfg.Stock

@@ -23,7 +23,8 @@ const (
 	clientPrefix   = "client~"
 	self           = clientPrefix + "@" // the client that acts
 	ownRequest     = self + ".&"        // of its present operation
-	foreignRequest = clientPrefix + "%.&"
+	foreigner      = clientPrefix + "%" // whose request a client submits again
+	foreignRequest = foreigner + ".&"
 	prober         = clientPrefix + "?" // who tries after everything is over
 	maxSlots       = 8
 )
@@ -71,6 +72,7 @@ type effect struct {
 	to       int32
 	reply    string // raw; the acting client's own name as self
 	blocked  bool   // SQL: the statement waits for a row lock
+	broken   bool   // Redis: the server has restarted and does not know the connection
 	messages int32  // id of a list of messages, 0 for none
 	inv      [maxSlots]int8
 	slot     int8 // of the acting client afterwards
@@ -82,6 +84,7 @@ type world struct {
 	engine   redisstore.Engine
 	entry    schemes.Entry
 	symmetry bool
+	mutant   mutant
 	named    bool                                            // clients have names of their own from the start
 	solo     func(action, int64, string) (*automaton, error) // automata of actions outside of the search
 
@@ -119,9 +122,10 @@ type counter struct {
 
 // question is one memoised Redis transition with its answer.
 type question struct {
-	Before redisstore.State
-	Args   []string
-	Result redisstore.Result
+	Before  redisstore.State
+	Session string // of the connection, empty where it has none
+	Args    []string
+	Result  redisstore.Result
 }
 
 func newWorld(engine redisstore.Engine, entry schemes.Entry, symmetry, named bool) *world {
@@ -131,15 +135,15 @@ func newWorld(engine redisstore.Engine, entry schemes.Entry, symmetry, named boo
 }
 
 func (w *world) intern(m moment) int32 {
-	redis := m.redis.Encode()
-	key := redis + m.sql.key()
+	key := m.redis.Encode() + m.sql.key()
 	if id, ok := w.ids[key]; ok {
 		return id
 	}
-	redisID, ok := w.redisIDs[redis]
+	data := m.redis.Data() // what belongs to a connection is no write that could be lost
+	redisID, ok := w.redisIDs[data]
 	if !ok {
 		redisID = int32(len(w.redisIDs))
-		w.redisIDs[redis] = redisID
+		w.redisIDs[data] = redisID
 	}
 	m.redisID = redisID
 	id := int32(len(w.moments))
@@ -157,9 +161,9 @@ func (w *world) stepID(s step) int32 {
 	id := int32(len(w.steps))
 	w.steps = append(w.steps, s)
 	w.mentions = append(w.mentions, mentions{
-		self:    s.sql || strings.Contains(s.args, self),
-		request: s.sql || strings.Contains(s.args, ownRequest),
-		foreign: strings.Contains(s.args, foreignRequest),
+		self:    s.sql || s.on > 0 || strings.Contains(s.args, self),
+		request: s.sql || s.on > 0 || strings.Contains(s.args, ownRequest),
+		foreign: strings.Contains(s.args, foreigner),
 	})
 	w.stepIDs[s] = id
 	return id
@@ -227,14 +231,11 @@ func (w *world) ask(k execKey) (effect, error) {
 	}
 	toStore, fromStore := strings.NewReplacer(), strings.NewReplacer()
 	if k.slot != observer && !w.named {
-		name, other := slotToken(me), clientPrefix+faults.ClientName(int(k.from))
-		if !w.symmetry {
-			name = clientPrefix + faults.ClientName(me)
-		}
+		name, other := w.storeName(k.slot, me), clientPrefix+faults.ClientName(int(k.from))
 		op, orig := fmt.Sprintf(".%d", k.op+1), fmt.Sprintf(".%d", k.orig+1)
-		toStore = strings.NewReplacer(ownRequest, name+op, foreignRequest, other+orig, self, name)
+		toStore = strings.NewReplacer(ownRequest, name+op, foreignRequest, other+orig, foreigner, other, self, name)
 		if k.slot != anybody {
-			fromStore = strings.NewReplacer(name+op, ownRequest, other+orig, foreignRequest, name, self)
+			fromStore = strings.NewReplacer(name+op, ownRequest, other+orig, foreignRequest, name, self, other, foreigner)
 			if !w.mentions[k.cmd].foreign {
 				fromStore = strings.NewReplacer(name+op, ownRequest, name, self)
 			}
@@ -254,12 +255,31 @@ func (w *world) ask(k execKey) (effect, error) {
 		for i := range args {
 			args[i] = toStore.Replace(args[i])
 		}
-		r, err := w.engine.Exec(before.redis, args)
+		session := ""
+		if s.on > 0 {
+			session = sessionName(w.storeName(k.slot, me), k.op, s.on)
+		}
+		if _, known := before.redis.Session(session); s.holds && !known {
+			e.broken = true
+			e.inv, e.to, e.slot = identity(), k.at, -1
+			if w.symmetry && k.slot >= 0 {
+				e.slot = k.slot
+			}
+			return e, nil
+		}
+		r, err := w.engine.ExecOn(before.redis, session, args)
 		if err != nil {
 			return effect{}, err
 		}
-		w.asked = append(w.asked, question{before.redis, args, r})
+		if redisstore.NeedsSession(args) && strings.HasPrefix(r.Reply, "-") && !s.holds {
+			// What its client takes the server to know would no longer be so.
+			return effect{}, fmt.Errorf("%w: %s is refused: %s", redisstore.ErrOutside, args[0], redisstore.Pretty(r.Reply))
+		}
+		w.asked = append(w.asked, question{before.redis, session, args, r})
 		after.redis, reply, sent = r.State, r.Reply, r.Messages
+		if w.mutant == touchForgotten {
+			after.redis = untouched(after.redis)
+		}
 	}
 	reply = fromStore.Replace(reply)
 	if w.symmetry && k.slot != observer {
@@ -498,12 +518,24 @@ func (w *world) hangUp(at int32, client int, conns []int) (int32, [maxSlots]int8
 	if len(conns) == 0 || client < 0 {
 		return at, identity()
 	}
-	sessions := make([]int, len(conns))
-	for i, c := range conns {
-		sessions[i] = session(client, c)
+	var sessions []int
+	for _, c := range conns {
+		if c >= 0 {
+			sessions = append(sessions, session(client, c))
+		}
+	}
+	name := w.storeName(anybody, client)
+	if w.mutant == sessionLeft {
+		conns = sessions
+	}
+	if _, known := withoutConnections(w.moment(at).redis, name, conns); !known && len(sessions) == 0 {
+		return at, identity()
 	}
 	return w.change(at, func(m moment) moment {
-		m.sql = m.sql.abandon(sessions)
+		if len(sessions) > 0 {
+			m.sql = m.sql.abandon(sessions)
+		}
+		m.redis, _ = withoutConnections(m.redis, name, conns)
 		return m
 	})
 }

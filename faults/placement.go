@@ -59,12 +59,24 @@ func (p Placement) String() string {
 //
 // With none, that is every single preemption (a client stands still after any
 // but its last step), one run without, and one behind a barrier. With every
-// other kind it is each step of each client.
+// other kind it is each step of each client. Nobody stands still between MULTI and
+// EXEC: what is queued there has no effect, so that is standing still before
+// MULTI, and a client that sends them in one go has nothing left to hold back.
 func Plan(kind Kind, steps [][]string) []Placement {
 	if kind == None {
 		plan := []Placement{{Kind: None, Order: InTurn}, {Kind: None, Order: Barrier}}
 		for c, commands := range steps {
+			queues := false
 			for i := 1; i < len(commands); i++ {
+				switch commands[i-1] {
+				case "MULTI":
+					queues = true
+				case "EXEC", "DISCARD":
+					queues = false
+				}
+				if queues {
+					continue
+				}
 				plan = append(plan, Placement{Kind: None, Order: Preempted, Client: c, Step: i, At: commands[i-1]})
 			}
 		}

@@ -85,6 +85,15 @@ func ClientName(i int) string {
 // RequestID is the request id of the op-th operation of a client: a.1, b.1, …
 func RequestID(client, op int) string { return fmt.Sprintf("%s.%d", ClientName(client), op+1) }
 
+// SplitRequestID takes a RequestID apart: whose request it is, and which of
+// theirs. An id that is none is all name.
+func SplitRequestID(id string) (client, op string) {
+	if i := strings.LastIndexByte(id, '.'); i >= 0 {
+		return id[:i], id[i+1:]
+	}
+	return id, ""
+}
+
 // Retries lists the retry settings of go-redis a scheme is judged with: "off", and
 // "default", three more attempts.
 func Retries() []string { return []string{"off", "default"} }

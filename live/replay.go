@@ -135,8 +135,23 @@ func Cannot(s *schedule.Schedule) (reasons []string) {
 		conn   int
 	}
 	var waiting []waiter
+	watching := map[string]bool{} // clients
 	for i := range s.Steps {
 		st := &s.Steps[i]
+		if len(st.Words) > 0 {
+			switch st.Words[0] {
+			case "WATCH", "MULTI":
+				watching[st.Client] = true
+			case "EXEC", "DISCARD", "UNWATCH":
+				delete(watching, st.Client)
+			}
+		}
+		if st.Fault != "" && st.Fault != faults.ClientPause {
+			delete(watching, st.Client) // its connection is gone
+		}
+		if st.Kind == schedule.Loses && len(watching) > 0 {
+			reasons = append(reasons, fmt.Sprintf("line %d: a connection that watches a key ends when Redis restarts, and the replay keeps connections", st.Note.Line))
+		}
 		me := waiter{st.Client, st.Conn}
 		switch {
 		case st.Kind == schedule.Command && st.Reply.Kind == schedule.Blocked:

@@ -111,7 +111,8 @@ func (r *replay) begin(ctx context.Context, c *replayClient, i int) {
 		label:     schedule.Answer{Client: c.spec.Name, N: c.op + 1, Outcome: schedule.Unfinished},
 	})
 	r.taken[request] += 0
-	op := clients.Operation{Op: call.Op, SKU: r.sku, Qty: call.Qty, Request: request + "@" + r.sku, Buyer: c.spec.Name}
+	buyer, _ := faults.SplitRequestID(request)
+	op := clients.Operation{Op: call.Op, SKU: r.sku, Qty: call.Qty, Request: request + "@" + r.sku, Buyer: buyer}
 	r.gate.mu.Lock()
 	r.gate.moved[c.number] = time.Now()
 	r.gate.mu.Unlock()

@@ -83,3 +83,13 @@ func TestALeaseThatHasJustBegunIsAsGoodAsNew(t *testing.T) {
 	require.False(t, r.sameReply(line, schedule.Reply{Kind: schedule.Nil}))
 	require.False(t, r.sameReply(&s.Steps[4], schedule.Reply{Kind: schedule.Int, Int: 1}), "a counter is no lease")
 }
+
+// A restart ends the connections that watch; the relay of a replay keeps all.
+func TestAScheduleInWhichRedisRestartsUnderAWatchCannotBeReplayed(t *testing.T) {
+	const head = "schedule v1\nscheme watch-multi\nconfig retries=off\nstock goods:1001 1\nclient a deduct 1\n---\na WATCH stock:1001 => OK\n"
+	const end = "---\noutcome a=unfinished\nstock 1\nviolates nothing\n"
+	reasons := Cannot(readSchedule(t, head+"store loses 1\n"+end))
+	require.Len(t, reasons, 1)
+	require.Contains(t, reasons[0], "line 8: a connection that watches a key ends when Redis restarts")
+	require.Empty(t, Cannot(readSchedule(t, head+"a UNWATCH => OK\nstore loses 1\n"+end)))
+}

@@ -57,7 +57,7 @@ func grain(s *schedule.Schedule) time.Duration {
 			g, d = d, g%d
 		}
 	}
-	for _, d := range []time.Duration{s.Times.Lease, s.Times.Wait, s.Times.Retry} {
+	for _, d := range []time.Duration{s.Times.Lease, s.Times.Wait, s.Times.Retry, s.Times.Record} {
 		add(d)
 	}
 	for _, st := range s.Steps {
@@ -94,7 +94,8 @@ func (r *replay) judgedAt(err error, drift time.Duration) error {
 // timed says whether time plays any part in the schedule.
 func (r *replay) timed() bool {
 	_, leases := r.entry.Scheme.(schemes.Leaser)
-	return leases
+	_, records := r.entry.Scheme.(schemes.Recorder)
+	return leases || records
 }
 
 func (r *replay) scaled(d time.Duration) time.Duration { return time.Duration(r.stretch) * d }
@@ -102,7 +103,7 @@ func (r *replay) scaled(d time.Duration) time.Duration { return time.Duration(r.
 // times the clients run with. Their patience is a little shorter than the
 // schedule's: where it ends at the same moment as a lease, it ends first.
 func (r *replay) times() schemes.Config {
-	t := schemes.Config{Lease: r.scaled(r.s.Times.Lease), Wait: r.scaled(r.s.Times.Wait), Retry: r.scaled(r.s.Times.Retry), Replicas: r.s.Times.Replicas}
+	t := schemes.Config{Lease: r.scaled(r.s.Times.Lease), Wait: r.scaled(r.s.Times.Wait), Retry: r.scaled(r.s.Times.Retry), Record: r.scaled(r.s.Times.Record), Replicas: r.s.Times.Replicas}
 	if t.Wait > 0 {
 		t.Wait -= r.scaled(r.grain) / 4
 	}

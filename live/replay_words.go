@@ -55,13 +55,16 @@ func takesTimes(words []string) bool {
 	return false
 }
 
-// shrunk is a stretched lease or patience, in milliseconds, as the schedule has it.
+// shrunk is a stretched lease, patience or life of a record, in milliseconds, as
+// the schedule has it.
 func (r *replay) shrunk(word string) string {
 	if patience := r.s.Times.Wait; patience > 0 && word == strconv.FormatInt(r.times().Wait.Milliseconds(), 10) {
 		return strconv.FormatInt(patience.Milliseconds(), 10)
 	}
-	if lease := r.s.Times.Lease; lease > 0 && word == strconv.FormatInt(r.scaled(lease).Milliseconds(), 10) {
-		return strconv.FormatInt(lease.Milliseconds(), 10)
+	for _, life := range []time.Duration{r.s.Times.Lease, r.s.Times.Record} {
+		if life > 0 && word == strconv.FormatInt(r.scaled(life).Milliseconds(), 10) {
+			return strconv.FormatInt(life.Milliseconds(), 10)
+		}
 	}
 	return word
 }

@@ -12,17 +12,22 @@ import (
 	"stockproof/model"
 )
 
-// ErrQuantity refuses a request for less than one unit before anything is
-// sent: a negative quantity would pass every "enough left?" check and add
-// stock.
-var ErrQuantity = errors.New("quantity must be at least 1")
+// maxQuantity is the largest quantity a request may have. Lua counts in doubles,
+// which hold every integer up to 2^53: a script would compare and deduct another
+// number than the one asked for. A larger stock is no problem: it only rounds to
+// something that is also at least 2^53.
+const maxQuantity = 1 << 53
+
+// ErrQuantity refuses a request before anything is sent. A negative quantity
+// would pass every "enough left?" check and add stock.
+var ErrQuantity = errors.New("quantity must be from 1 to 2^53")
 
 // ErrNoStock: the SKU has no usable counter (never loaded, evicted, expired).
 // It is not the same as sold out.
 var ErrNoStock = errors.New("no stock counter for this sku")
 
 func checkQuantity(req Request) error {
-	if req.Qty < 1 {
+	if req.Qty < 1 || req.Qty > maxQuantity {
 		return fmt.Errorf("%w, got %d", ErrQuantity, req.Qty)
 	}
 	return nil

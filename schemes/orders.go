@@ -32,8 +32,11 @@ func (orderTable) insert(ctx context.Context, db execer, req Request) error {
 
 // Orders lists the durable orders of a SKU by request id.
 func (orderTable) Orders(ctx context.Context, env Env, sku string) ([]model.Order, error) {
-	rows, err := env.DB.QueryContext(ctx,
-		`SELECT request_id, qty FROM orders WHERE sku = $1 ORDER BY request_id`, sku)
+	return ordersWhere(ctx, env, `SELECT request_id, qty FROM orders WHERE sku = $1 ORDER BY request_id`, sku)
+}
+
+func ordersWhere(ctx context.Context, env Env, query, sku string) ([]model.Order, error) {
+	rows, err := env.DB.QueryContext(ctx, query, sku)
 	if err != nil {
 		return nil, err
 	}

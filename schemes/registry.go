@@ -18,6 +18,10 @@ type Entry struct {
 	// The everyday suite explores it as fully, but runs it live at fewer places;
 	// the build tag long runs all of them.
 	Wider bool
+	// ByName says that the scheme's steps depend on what its client, buyer or
+	// request is called, not only on what it is told. explore then runs the code
+	// under each client's own name and takes no two clients for interchangeable.
+	ByName bool
 	// Hidden keeps a scheme out of All: a mutant is run by name only.
 	Hidden bool
 }

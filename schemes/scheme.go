@@ -31,7 +31,13 @@ type Config struct {
 	// answered sold. 0: none, the answer does not wait. Only schemes that are
 	// marked so heed it, see Entry.Waits.
 	Replicas int
+	// Record is how long the record of a request is kept that makes its
+	// repetition harmless; Forever for as long as there is a sale.
+	Record time.Duration
 }
+
+// Forever is a Config.Record without an end.
+const Forever time.Duration = -1
 
 // Env is what a client process has: ordinary clients, nothing in between.
 type Env struct {
@@ -80,6 +86,12 @@ type Auditor interface {
 // sale with; what was put back since is not known to the job.
 type Reconciler interface {
 	Reconcile(ctx context.Context, env Env, sku string, units int64) error
+}
+
+// Recorder is a scheme that keeps a record of each request for a time only; with
+// Config.Record it can be told another.
+type Recorder interface {
+	RecordLife() time.Duration // as published
 }
 
 // Stores says which servers a scheme talks to.

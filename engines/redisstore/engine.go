@@ -22,7 +22,10 @@ type Engine interface {
 	// Exec runs one command on a server that holds exactly s. An error is a
 	// failure of the engine or a command outside of what it can model, never
 	// an error reply, which is a Result.
+	// The connection is one about which the server knows nothing.
 	Exec(s State, args []string) (Result, error)
+	// ExecOn is Exec on the connection of that name, which may have a Session.
+	ExecOn(s State, session string, args []string) (Result, error)
 	Close() error
 }
 
@@ -32,7 +35,7 @@ var ErrOutside = errors.New("outside of what explore models")
 
 // allowed are the commands that are functions of the state alone. What is
 // missing here is random (SPOP), blocks (BLPOP), reads the clock (TIME), binds
-// state to a connection (MULTI, WATCH, SELECT), or makes other types.
+// other state to a connection than a Session holds (SELECT), or makes other types.
 var allowed = set(`GET SET SETNX SETEX PSETEX GETSET GETDEL GETEX MGET MSET MSETNX APPEND STRLEN
 	INCR DECR INCRBY DECRBY INCRBYFLOAT
 	HGET HSET HSETNX HMSET HMGET HGETALL HDEL HEXISTS HINCRBY HINCRBYFLOAT HKEYS HVALS HLEN
@@ -40,6 +43,13 @@ var allowed = set(`GET SET SETNX SETEX PSETEX GETSET GETDEL GETEX MGET MSET MSET
 	SADD SREM SCARD SISMEMBER SMISMEMBER SMEMBERS
 	DEL UNLINK EXISTS TYPE EXPIRE PEXPIRE PERSIST TTL PTTL RENAME RENAMENX KEYS
 	EVAL EVALSHA SCRIPT PUBLISH PING ECHO`)
+
+// sessionCommands are those that change what a server knows of a connection.
+var sessionCommands = set(`WATCH UNWATCH MULTI EXEC DISCARD`)
+
+// NeedsSession says that a command is about what the server knows of the
+// connection it comes over.
+func NeedsSession(args []string) bool { return sessionCommands[strings.ToUpper(args[0])] }
 
 func set(words string) map[string]bool {
 	m := map[string]bool{}
@@ -55,8 +65,19 @@ func Check(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%w: empty command", ErrOutside)
 	}
-	if name := strings.ToUpper(args[0]); !allowed[name] {
+	if name := strings.ToUpper(args[0]); !allowed[name] && !sessionCommands[name] {
 		return fmt.Errorf("%w: command %s", ErrOutside, name)
+	}
+	return nil
+}
+
+// checkOn is Check for a connection: without a name it cannot have a session.
+func checkOn(session string, args []string) error {
+	if err := Check(args); err != nil {
+		return err
+	}
+	if session == "" && NeedsSession(args) {
+		return fmt.Errorf("%w: command %s on a connection without a name", ErrOutside, args[0])
 	}
 	return nil
 }

@@ -24,6 +24,11 @@ type Mini struct {
 	messages chan Message
 	ended    chan struct{}
 
+	// Connections are opened by a goroutine of the engine's own: who asks may be
+	// in a synctest bubble, and the server is not.
+	dials   chan struct{}
+	dialled chan dialled
+
 	scripts string // the SHAs the server has loaded, joined
 	ends    int
 }
@@ -36,7 +41,13 @@ func NewMini() (*Mini, error) {
 		return nil, fmt.Errorf("start miniredis: %w", err)
 	}
 	m := &Mini{server: server, conn: conn, r: bufio.NewReader(conn),
-		messages: make(chan Message, 1024), ended: make(chan struct{})}
+		messages: make(chan Message, 1024), ended: make(chan struct{}), dials: make(chan struct{}), dialled: make(chan dialled)}
+	go func() {
+		for range m.dials {
+			conn, err := server.Dial()
+			m.dialled <- dialled{conn, err}
+		}
+	}()
 	m.listener = server.NewSubscriber()
 	m.listener.Psubscribe("*")
 	go func() {
@@ -52,6 +63,7 @@ func NewMini() (*Mini, error) {
 func (m *Mini) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	close(m.dials)
 	err := m.conn.Close()
 	m.server.Close()
 	m.listener.Close()
@@ -60,8 +72,11 @@ func (m *Mini) Close() error {
 }
 
 // Exec implements Engine.
-func (m *Mini) Exec(s State, args []string) (Result, error) {
-	if err := Check(args); err != nil {
+func (m *Mini) Exec(s State, args []string) (Result, error) { return m.ExecOn(s, "", args) }
+
+// ExecOn implements Engine.
+func (m *Mini) ExecOn(s State, session string, args []string) (Result, error) {
+	if err := checkOn(session, args); err != nil {
 		return Result{}, err
 	}
 	m.mu.Lock()
@@ -70,7 +85,20 @@ func (m *Mini) Exec(s State, args []string) (Result, error) {
 		return Result{}, fmt.Errorf("restore state in miniredis: %w", err)
 	}
 	m.scripts = "?"
-	reply, err := m.roundTrip(args)
+	if session == "" && len(s.Sessions) == 0 {
+		reply, err := m.roundTrip(args)
+		if err != nil {
+			return Result{}, fmt.Errorf("miniredis %s: %w", args[0], err)
+		}
+		after, err := m.dump(s, args, reply)
+		if err != nil {
+			return Result{}, err
+		}
+		return Result{Reply: reply, State: after, Messages: m.published()}, nil
+	}
+	talk := newTalk(m.roundTrip, m.dial)
+	defer talk.close()
+	reply, err := talk.ask(s, session, args)
 	if err != nil {
 		return Result{}, fmt.Errorf("miniredis %s: %w", args[0], err)
 	}
@@ -78,16 +106,35 @@ func (m *Mini) Exec(s State, args []string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Reply: reply, State: after, Messages: m.published()}, nil
+	sent := m.published()
+	if after.Sessions, err = talk.after(); err != nil {
+		return Result{}, fmt.Errorf("miniredis %s: %w", args[0], err)
+	}
+	return Result{Reply: reply, State: after.sorted(), Messages: sent}, nil
 }
 
-func (m *Mini) roundTrip(args []string) (string, error) {
+func (m *Mini) roundTrip(args []string) (string, error) { return roundTrip(m.conn, m.r, args) }
+
+type dialled struct {
+	conn net.Conn
+	err  error
+}
+
+// dial opens one more connection to the server.
+func (m *Mini) dial() (net.Conn, error) {
+	m.dials <- struct{}{}
+	d := <-m.dialled
+	return d.conn, d.err
+}
+
+// roundTrip sends a command and reads its reply.
+func roundTrip(conn net.Conn, r *bufio.Reader, args []string) (string, error) {
 	wrote := make(chan error, 1)
 	go func() { // net.Pipe has no buffer: the reply must be read meanwhile
-		_, err := m.conn.Write(AppendCommand(nil, args))
+		_, err := conn.Write(AppendCommand(nil, args))
 		wrote <- err
 	}()
-	reply, err := ReadReply(m.r)
+	reply, err := ReadReply(r)
 	if werr := <-wrote; werr != nil {
 		return "", werr
 	}

@@ -36,6 +36,8 @@ type Server struct {
 	sub   net.Conn
 	subR  *bufio.Reader
 	ends  int
+
+	socket string
 }
 
 // keeper stands between this process and redis-server: its standard input ends
@@ -59,7 +61,7 @@ func StartServer() (*Server, error) {
 		return nil, err
 	}
 	socket := filepath.Join(dir, "s")
-	s := &Server{dir: dir}
+	s := &Server{dir: dir, socket: socket}
 	s.cmd = exec.Command("sh", "-c", keeper, "keeper", path, socket, dir)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us to pass on
 	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
@@ -140,14 +142,21 @@ return out`
 const attempts = 1000
 
 // Exec implements Engine.
-func (s *Server) Exec(state State, args []string) (Result, error) {
-	if err := Check(args); err != nil {
+func (s *Server) Exec(state State, args []string) (Result, error) { return s.ExecOn(state, "", args) }
+
+// ExecOn implements Engine.
+func (s *Server) ExecOn(state State, session string, args []string) (Result, error) {
+	if err := checkOn(session, args); err != nil {
 		return Result{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	ask := s.ask
+	if session != "" || len(state.Sessions) > 0 {
+		ask = func(state State, args []string) (Result, bool, error) { return s.askOn(state, session, args) }
+	}
 	for range attempts {
-		r, steady, err := s.ask(state, args)
+		r, steady, err := ask(state, args)
 		if err != nil {
 			return Result{}, fmt.Errorf("redis-server %s: %w", args[0], err)
 		}
@@ -172,17 +181,8 @@ func (s *Server) ask(state State, args []string) (r Result, steady bool, err err
 		return n - 1
 	}
 	send("TIME")
-	send("FLUSHALL")
-	send("SCRIPT", "FLUSH")
-	for _, sha := range state.shas() {
-		send("SCRIPT", "LOAD", state.Scripts[sha])
-	}
-	for _, k := range state.Keys {
-		verb := map[Type]string{String: "SET", Hash: "HSET", List: "RPUSH", Set: "SADD"}[k.Type]
-		send(append([]string{verb, k.Name}, k.Values...)...)
-		if k.TTL > 0 {
-			send("PEXPIRE", k.Name, strconv.FormatInt(k.TTL.Milliseconds(), 10))
-		}
+	for _, words := range restoring(state) {
+		send(words...)
 	}
 	asked := send(args...)
 	exists := send("SCRIPT", "EXISTS", sha)
@@ -210,15 +210,94 @@ func (s *Server) ask(state State, args []string) (r Result, steady bool, err err
 		return Result{}, false, fmt.Errorf("after %s: %w", args[0], err)
 	}
 	r.State.Scripts = state.Scripts
-	switch {
-	case loads && replies[exists] == "*1\r\n:1\r\n":
-		r.State = r.State.withScript(sha, source)
-	case strings.EqualFold(args[0], "SCRIPT") && len(args) > 1 && strings.EqualFold(args[1], "FLUSH"):
-		r.State.Scripts = nil
-	}
+	r.State = rescripted(r.State, args, loads && replies[exists] == "*1\r\n:1\r\n", sha, source)
 	same, err := sameMillisecond(replies[0], replies[clock])
 	return r, same, err
 }
+
+// restoring are the commands that make an empty server hold a state.
+func restoring(state State) [][]string {
+	list := [][]string{{"FLUSHALL"}, {"SCRIPT", "FLUSH"}}
+	for _, sha := range state.shas() {
+		list = append(list, []string{"SCRIPT", "LOAD", state.Scripts[sha]})
+	}
+	for _, k := range state.Keys {
+		verb := map[Type]string{String: "SET", Hash: "HSET", List: "RPUSH", Set: "SADD"}[k.Type]
+		list = append(list, append([]string{verb, k.Name}, k.Values...))
+		if k.TTL > 0 {
+			list = append(list, []string{"PEXPIRE", k.Name, strconv.FormatInt(k.TTL.Milliseconds(), 10)})
+		}
+	}
+	return list
+}
+
+// rescripted is the script cache of a state after a command.
+func rescripted(s State, args []string, loaded bool, sha, source string) State {
+	switch {
+	case loaded:
+		return s.withScript(sha, source)
+	case strings.EqualFold(args[0], "SCRIPT") && len(args) > 1 && strings.EqualFold(args[1], "FLUSH"):
+		s.Scripts = nil
+	}
+	return s
+}
+
+// askOn asks a question that involves sessions: several connections, so no one
+// transaction can hold it all. It is steady when the clock cannot have made a
+// difference.
+func (s *Server) askOn(state State, session string, args []string) (r Result, steady bool, err error) {
+	do := func(words ...string) (reply string) {
+		if err == nil {
+			reply, err = roundTrip(s.conn, s.r, words)
+		}
+		return reply
+	}
+	clock := do("TIME")
+	for _, words := range restoring(state) {
+		do(words...)
+	}
+	if err != nil {
+		return Result{}, false, err
+	}
+	talk := newTalk(func(args []string) (string, error) { return roundTrip(s.conn, s.r, args) }, s.dial)
+	defer talk.close()
+	if r.Reply, err = talk.ask(state, session, args); err != nil {
+		return Result{}, false, err
+	}
+	source, loads := loadedBy(args)
+	sha := SHA1(source)
+	exists := do("SCRIPT", "EXISTS", sha)
+	dumped := do("EVAL", dumpScript, "0")
+	s.ends++
+	end := strconv.Itoa(s.ends)
+	do("PUBLISH", endChannel, end)
+	later := do("TIME")
+	if err != nil {
+		return Result{}, false, err
+	}
+	if r.Messages, err = s.messages(end); err != nil {
+		return Result{}, false, err
+	}
+	if r.State, err = parseDump(dumped); err != nil {
+		return Result{}, false, fmt.Errorf("after %s: %w", args[0], err)
+	}
+	r.State.Scripts = state.Scripts
+	r.State = rescripted(r.State, args, loads && exists == "*1\r\n:1\r\n", sha, source)
+	if r.State.Sessions, err = talk.after(); err != nil {
+		return Result{}, false, err
+	}
+	r.State = r.State.sorted()
+	_, expires := state.NextExpiry()
+	_, will := r.State.NextExpiry()
+	if !expires && !will {
+		return r, true, nil
+	}
+	steady, err = sameMillisecond(clock, later)
+	return r, steady, err
+}
+
+// dial opens one more connection to the server.
+func (s *Server) dial() (net.Conn, error) { return net.Dial("unix", s.socket) }
 
 // exec reads the answers to MULTI, to n queued commands, and to EXEC.
 func (s *Server) exec(n int) ([]string, error) {

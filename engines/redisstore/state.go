@@ -7,6 +7,7 @@ package redisstore
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -39,12 +40,24 @@ type Key struct {
 // State is all that one Redis holds. It is a value: nothing here changes a
 // State in place.
 type State struct {
-	Keys    []Key             // sorted by name
-	Scripts map[string]string // script cache: SHA1 to source
+	Keys     []Key             // sorted by name
+	Scripts  map[string]string // script cache: SHA1 to source
+	Sessions []Session         // sorted by name
 }
 
 // Encode is the canonical text of a state: equal texts, equal states.
 func (s State) Encode() string {
+	var b strings.Builder
+	b.WriteString(s.Data())
+	for _, c := range s.Sessions {
+		c.encode(&b)
+	}
+	return b.String()
+}
+
+// Data is the canonical text of what does not belong to a connection: keys and
+// scripts.
+func (s State) Data() string {
 	var b strings.Builder
 	for _, k := range s.Keys {
 		fmt.Fprintf(&b, "%s %q %d", k.Type, k.Name, k.TTL.Milliseconds())
@@ -74,6 +87,7 @@ func (s State) shas() []string {
 // sorted puts keys, fields and members in their canonical order.
 func (s State) sorted() State {
 	sort.Slice(s.Keys, func(i, j int) bool { return s.Keys[i].Name < s.Keys[j].Name })
+	sort.Slice(s.Sessions, func(i, j int) bool { return s.Sessions[i].Name < s.Sessions[j].Name })
 	for i := range s.Keys {
 		switch k := &s.Keys[i]; k.Type {
 		case Set:
@@ -98,6 +112,9 @@ func (f fields) Swap(i, j int) {
 // other names. The script cache is not touched.
 func (s State) Rename(r *strings.Replacer) State {
 	t := State{Keys: make([]Key, len(s.Keys)), Scripts: s.Scripts}
+	for _, c := range s.Sessions {
+		t.Sessions = append(t.Sessions, c.renamed(r))
+	}
 	for i, k := range s.Keys {
 		k.Name = r.Replace(k.Name)
 		values := make([]string, len(k.Values))
@@ -111,12 +128,13 @@ func (s State) Rename(r *strings.Replacer) State {
 }
 
 // After is the state once d has passed: keys whose time to live is over are
-// gone.
+// gone. That is a change to who watches them.
 func (s State) After(d time.Duration) State {
-	t := State{Scripts: s.Scripts}
+	t := State{Scripts: s.Scripts, Sessions: s.Sessions}
 	for _, k := range s.Keys {
 		if k.TTL > 0 {
 			if k.TTL -= d; k.TTL <= 0 {
+				t.Sessions = touched(t.Sessions, k.Name)
 				continue
 			}
 		}
@@ -135,8 +153,26 @@ func (s State) NextExpiry() (d time.Duration, ok bool) {
 	return d, ok
 }
 
+// Without is the state once keys are gone by the server's own doing. That is a
+// change to who watches them.
+func (s State) Without(names ...string) State {
+	t := State{Scripts: s.Scripts, Sessions: s.Sessions}
+	for _, k := range s.Keys {
+		if slices.Contains(names, k.Name) {
+			t.Sessions = touched(t.Sessions, k.Name)
+			continue
+		}
+		t.Keys = append(t.Keys, k)
+	}
+	return t
+}
+
 // WithoutScripts is the state after SCRIPT FLUSH.
-func (s State) WithoutScripts() State { return State{Keys: s.Keys} }
+func (s State) WithoutScripts() State { return State{Keys: s.Keys, Sessions: s.Sessions} }
+
+// Restarted is the state after the server has ended and come back with the same
+// data: it knows no script, and nothing of any connection.
+func (s State) Restarted() State { return State{Keys: s.Keys} }
 
 // WithScript is the state after a script was loaded.
 func (s State) withScript(sha, source string) State {
@@ -144,7 +180,7 @@ func (s State) withScript(sha, source string) State {
 	for k, v := range s.Scripts {
 		scripts[k] = v
 	}
-	return State{Keys: s.Keys, Scripts: scripts}
+	return State{Keys: s.Keys, Scripts: scripts, Sessions: s.Sessions}
 }
 
 // Lookup finds a key.

@@ -55,6 +55,9 @@ func (s *Schedule) print() *printer {
 	if s.Times.Replicas > 0 {
 		config += "replicas=" + strconv.Itoa(s.Times.Replicas) + " "
 	}
+	if s.Times.Record > 0 {
+		config += "record=" + s.Times.Record.String() + " "
+	}
 	p.line(PartConfig, config+"retries="+s.Retries)
 	p.line(PartStock, "stock    goods:"+s.SKU+" "+strconv.FormatInt(s.Stock, 10))
 	for _, c := range s.Clients {

@@ -79,6 +79,8 @@ func (p *parser) config() error {
 			into = &p.s.Times.Wait
 		case "retry":
 			into = &p.s.Times.Retry
+		case "record":
+			into = &p.s.Times.Record
 		case "retries":
 			if value != "off" && value != "default" {
 				return p.errorAt(n, "config: retries=%s; there are off and default", value)
@@ -97,7 +99,7 @@ func (p *parser) config() error {
 			}
 			continue
 		default:
-			return p.errorAt(n, "config: %q; there are lease, wait, retry, replicas and retries", key)
+			return p.errorAt(n, "config: %q; there are lease, wait, retry, record, replicas and retries", key)
 		}
 		if d, err = duration(value); err != nil {
 			return p.errorAt(n, "config: %s: %v", key, err)

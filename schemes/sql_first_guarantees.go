@@ -1,0 +1,4 @@
+package schemes
+
+// What sql-first promises is everything.
+var sqlFirstGuarantees = Guarantees{}

@@ -1,0 +1,38 @@
+package schemes
+
+import "stockproof/model"
+
+var watchMultiGuarantees = Guarantees{[]Weakness{
+	{Fault: "none", Workloads: []string{"restock"}, Breaks: []model.Property{model.Unsold}, World: "explore",
+		Why: "who loses every attempt is sent away while units are left"},
+	{Fault: "client-crash", Breaks: []model.Property{model.LostUnits},
+		Why: "EXEC took the unit, nobody told the buyer"},
+	{Fault: "client-crash", Workloads: []string{"restock"}, Breaks: []model.Property{model.Unsold}, World: "explore",
+		Why: "EXEC took the unit, nobody told the buyer"},
+	{Fault: "client-pause", Workloads: []string{"restock"}, Breaks: []model.Property{model.Unsold}, World: "explore",
+		Why: "who loses every attempt is sent away while units are left"},
+	{Fault: "request-lost", Workloads: []string{"restock"}, Breaks: []model.Property{model.Unsold}, World: "explore",
+		Why: "who loses every attempt is sent away while units are left; the fault adds nothing"},
+	{Fault: "reply-lost", Workloads: []string{"restock"}, Retries: "default", Breaks: []model.Property{model.Oversell, model.NonLinearizable}, World: "explore",
+		Why: "the unit is gone and the buyer unknown; only a restock, which is one plain command, is repeated by the library"},
+	{Fault: "reply-lost", Breaks: []model.Property{model.LostUnits},
+		Why: "the unit is gone and the buyer unknown; only a restock, which is one plain command, is repeated by the library"},
+	{Fault: "reply-lost", Workloads: []string{"restock"}, Retries: "default", Breaks: []model.Property{model.PhantomUnits},
+		Why: "the unit is gone and the buyer unknown; only a restock, which is one plain command, is repeated by the library"},
+	{Fault: "reply-lost", Workloads: []string{"restock"}, Breaks: []model.Property{model.Unsold}, World: "explore",
+		Why: "the unit is gone and the buyer unknown; only a restock, which is one plain command, is repeated by the library"},
+	{Fault: "request-delayed", Workloads: []string{"restock"}, Retries: "default", Breaks: []model.Property{model.Oversell, model.PhantomUnits, model.NonLinearizable},
+		Why: "the client gives up, the server executes EXEC later; a restock that the library repeats counts twice"},
+	{Fault: "request-delayed", Breaks: []model.Property{model.LostUnits},
+		Why: "the client gives up, the server executes EXEC later; a restock that the library repeats counts twice"},
+	{Fault: "request-delayed", Workloads: []string{"restock"}, Breaks: []model.Property{model.Unsold},
+		Why: "the client gives up, the server executes EXEC later; a restock that the library repeats counts twice"},
+	{Fault: "duplicate-request", Breaks: []model.Property{model.DoubleDeduct, model.DoubleSale},
+		Why: "the second submission of a request is a purchase of its own"},
+	{Fault: "duplicate-request", Workloads: []string{"restock"}, Breaks: []model.Property{model.Unsold},
+		Why: "the second submission of a request is a purchase of its own"},
+	{Fault: "store-loses", Breaks: []model.Property{model.Oversell, model.PhantomUnits, model.NonLinearizable, model.Unsold},
+		Why: "Redis forgets what it had acknowledged"},
+	{Fault: "store-loses", Workloads: []string{"restock"}, Breaks: []model.Property{model.LostUnits, model.FalseSoldOut},
+		Why: "Redis forgets what it had acknowledged"},
+}}
