@@ -238,16 +238,16 @@ func (l *Lab) FirstWitness(ctx context.Context, property model.Property, cfgs ..
 }
 
 // symmetric says whether clients may be renamed at all. A request submitted
-// again ties two clients together, and a database knows clients by session as
-// well as by name.
+// again ties two clients together, a database knows clients by session as well
+// as by name, and who does a background role is shown the names of others.
 func symmetric(cfg Config) bool {
-	return resubmissions(cfg) == 0 && !cfg.Entry.Stores.SQL
+	return resubmissions(cfg) == 0 && !cfg.Entry.Stores.SQL && !schemes.Works(cfg.Entry.Scheme)
 }
 
 // cast prepares the programs and the clients of a search.
 func (l *Lab) cast(cfg Config, symmetry bool) (programs []program, clients []uint8, err error) {
-	for i := range cfg.Clients {
-		calls := cfg.Workload.Clients[i%len(cfg.Workload.Clients)]
+	company := cfg.company()
+	for i, calls := range company {
 		if symmetry {
 			known := -1
 			for who := range programs {
@@ -280,11 +280,14 @@ func (l *Lab) cast(cfg Config, symmetry bool) (programs []program, clients []uin
 		clients = append(clients, uint8(len(programs)))
 		programs = append(programs, p)
 	}
-	for i := cfg.Clients; i < cfg.Clients+resubmissions(cfg); i++ {
+	for i := len(company); i < len(company)+resubmissions(cfg); i++ {
 		name := clientPrefix + faults.ClientName(i)
 		clients = append(clients, uint8(len(programs)))
-		for origin := range cfg.Clients {
+		for origin := range company {
 			for op, call := range programs[origin].calls {
+				if call.Op == model.Work {
+					continue // nobody requests it
+				}
 				request := programs[origin].requests[op]
 				r := role{action(call.Op), call.Qty, self, foreignRequest, 0}
 				if cfg.NoSymmetry {

@@ -105,4 +105,5 @@ const (
 	read    = action(model.Read)
 	load    = action("load")
 	orders  = action("orders")
+	work    = action(model.Work)
 )

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -43,10 +44,19 @@ func (c Case) Name() string {
 	return name
 }
 
+// withWork is the case with somebody who does the scheme's background role.
+func (c Case) withWork() Case {
+	if schemes.Works(c.Entry.Scheme) {
+		c.Workload = c.Workload.WithWork()
+	}
+	return c
+}
+
 // Run is what happened.
 type Run struct {
 	Case     Case
 	History  histories.History // as recorded: doubts are open
+	Worked   []schedule.Answer // rounds of the background role; they are part of no history
 	Settled  histories.History // doubts decided from the orders, where there are any
 	Decided  int               // how many
 	Open     int               // unknowns that stayed
@@ -137,6 +147,8 @@ type stage struct {
 	done      []chan struct{} // by client: closed when its program ended
 	errs      chan error
 	notes     chan string
+	working   sync.Mutex // of
+	worked    []schedule.Answer
 }
 
 // Run makes one run. An error means that the run says nothing: a server died,
@@ -148,6 +160,7 @@ func (w *World) Run(ctx context.Context, c Case) (run *Run, err error) {
 	}
 	defer w.turns.Release(1)
 	began := time.Now()
+	c = c.withWork()
 	ctx, cancel := context.WithTimeoutCause(ctx, runLimit, fmt.Errorf("run %s: not done after %s", c.Name(), runLimit))
 	defer cancel()
 	n := w.runs.Add(1)
@@ -275,7 +288,7 @@ func (s *stage) begin(ctx context.Context, client int) {
 				Op: call.Op, SKU: s.sku, Qty: call.Qty, Request: s.requestID(client, i), Buyer: faults.ClientName(client),
 			}
 			s.conductor.serving(client, op)
-			handle := s.rec.Call(client, op.Op, op.Qty, op.Request)
+			returns := s.called(client, i, op)
 			a, err := s.procs[client].Run(ctx, op)
 			if errors.Is(err, clients.ErrGone) && s.conductor.mayDie(client) {
 				return // the operation stays an open unknown
@@ -284,13 +297,32 @@ func (s *stage) begin(ctx context.Context, client int) {
 				s.errs <- fmt.Errorf("client %s: %w", faults.ClientName(client), err)
 				return
 			}
-			s.rec.Return(handle, a.Outcome, a.Value)
+			returns(a)
 			s.conductor.happened(mark{event: schedule.Event{Client: faults.ClientName(client), N: i + 1}})
 			if a.Err != "" {
 				s.notes <- fmt.Sprintf("%s: %s (%s)", faults.RequestID(client, i), a.Outcome, a.Err)
 			}
 		}
 	}()
+}
+
+// called writes down that a client begins its n-th operation, from 0, and answers
+// what writes down its answer. A round of the background role is no operation of
+// the history.
+func (s *stage) called(client, n int, op clients.Operation) (returns func(clients.Answer)) {
+	if op.Op != model.Work {
+		handle := s.rec.Call(client, op.Op, op.Qty, op.Request)
+		return func(a clients.Answer) { s.rec.Return(handle, a.Outcome, a.Value) }
+	}
+	s.working.Lock()
+	defer s.working.Unlock()
+	at := len(s.worked)
+	s.worked = append(s.worked, schedule.Answer{Client: faults.ClientName(client), N: n + 1, Outcome: model.Unknown})
+	return func(a clients.Answer) {
+		s.working.Lock()
+		defer s.working.Unlock()
+		s.worked[at].Outcome = a.Outcome
+	}
 }
 
 // settleDown waits until the client's program ended, it stands still at the
@@ -414,6 +446,28 @@ func (s *stage) finish(ctx context.Context) error {
 	return s.leasesOver(ctx)
 }
 
+// maxRounds bounds the rounds of a background role at rest.
+const maxRounds = 100
+
+// workDone makes rounds of the scheme's background role, past the proxies, until
+// one leaves nothing: as it will be in the end where the role goes on for ever.
+func (w *World) workDone(ctx context.Context, e schemes.Entry, env schemes.Env, sku string) error {
+	worker, ok := e.Scheme.(schemes.Worker)
+	if !ok {
+		return nil
+	}
+	for range maxRounds {
+		left, err := worker.Work(ctx, env, sku)
+		if err != nil {
+			return fmt.Errorf("background role at rest: %w", err)
+		}
+		if _, err := w.leasesOver(ctx, e, env, sku); err != nil || !left {
+			return err
+		}
+	}
+	return fmt.Errorf("the background role of %s is not done after %d rounds", e.Scheme.Name(), maxRounds)
+}
+
 // leasesOver lets time pass until no lease of this SKU is left.
 func (s *stage) leasesOver(ctx context.Context) error {
 	waited, err := s.world.leasesOver(ctx, s.c.Entry, s.env, s.sku)
@@ -430,7 +484,11 @@ func (w *World) leasesOver(ctx context.Context, e schemes.Entry, env schemes.Env
 	if !ok {
 		return false, nil
 	}
-	for _, key := range leased.LeaseKeys(sku) {
+	keys, err := leaseKeys(ctx, env, leased.LeaseKeys(sku))
+	if err != nil {
+		return false, err
+	}
+	for _, key := range keys {
 		for {
 			left, err := env.Redis.PTTL(ctx, key).Result()
 			if err != nil {
@@ -449,6 +507,22 @@ func (w *World) leasesOver(ctx context.Context, e schemes.Entry, env schemes.Env
 		}
 	}
 	return waited, nil
+}
+
+// leaseKeys are the keys that the names of a schemes.Leaser mean.
+func leaseKeys(ctx context.Context, env schemes.Env, names []string) (keys []string, err error) {
+	for _, name := range names {
+		if !strings.HasSuffix(name, "*") {
+			keys = append(keys, name)
+			continue
+		}
+		found, err := env.Redis.Keys(ctx, name).Result()
+		if err != nil {
+			return nil, fmt.Errorf("leases of %s: %w", name, err)
+		}
+		keys = append(keys, found...)
+	}
+	return keys, nil
 }
 
 // sleep lets time pass and another run take its turn meanwhile.
@@ -489,6 +563,12 @@ func (s *stage) collect(ctx context.Context) (*Run, error) {
 	close(s.notes)
 	for n := range s.notes {
 		run.Notes = append(run.Notes, s.anonymous(n))
+	}
+	s.working.Lock()
+	run.Worked = slices.Clone(s.worked)
+	s.working.Unlock()
+	if err := s.world.workDone(ctx, s.c.Entry, s.env, s.sku); err != nil {
+		return run, err
 	}
 	left, err := s.c.Entry.Scheme.(schemes.Reader).Read(ctx, s.env, s.sku)
 	switch {

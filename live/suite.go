@@ -38,7 +38,7 @@ func (w *World) Observe(ctx context.Context, e schemes.Entry, load faults.Worklo
 	if err != nil {
 		return nil, fmt.Errorf("observe the steps of %s: %w", e.Scheme.Name(), err)
 	}
-	steps := make([][]string, len(load.Clients))
+	steps := make([][]string, len(run.Case.Workload.Clients))
 	for _, s := range run.Steps {
 		steps[s.Client] = append(steps[s.Client], s.Name)
 	}

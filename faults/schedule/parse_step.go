@@ -263,7 +263,7 @@ func answersTo(op model.Op) []model.Outcome {
 	switch op {
 	case model.Deduct:
 		return append(always, model.Sold, model.SoldOut)
-	case model.Restock:
+	case model.Restock, model.Work:
 		return append(always, model.OK)
 	}
 	return always
