@@ -37,6 +37,11 @@ func (orderTable) Orders(ctx context.Context, env Env, sku string) ([]model.Orde
 	if err != nil {
 		return nil, err
 	}
+	return scanOrders(rows)
+}
+
+// scanOrders reads rows of request id and units to their end.
+func scanOrders(rows *sql.Rows) ([]model.Order, error) {
 	defer rows.Close()
 	var orders []model.Order
 	for rows.Next() {
