@@ -13,8 +13,8 @@ type Entry struct {
 	Stores     Stores
 	Guarantees Guarantees
 	// Wider marks a scheme beyond those of the two design notes and their controls.
-	// The everyday suite explores it as fully, but runs it live at fewer places;
-	// the build tag long runs all of them.
+	// The everyday suite leaves out its largest searches and runs it live at fewer
+	// places; the build tag long, and stockproof verify, leave out nothing.
 	Wider bool
 	// Hidden keeps a scheme out of All: a mutant is run by name only.
 	Hidden bool

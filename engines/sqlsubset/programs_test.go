@@ -186,8 +186,6 @@ var programSets = []programSet{
 		{begin, do(lockStock, "a"), do(plainTake, 1, "a"), do(seedOrder, "r0", "a", "x", 1), commit},
 		{begin, do(lockStock, "a"), do(plainTake, 2, "a"), do(seedOrder, "r1", "a", "y", 2), rollback},
 		{do(seedRestock, 1, "a")}}},
-	{name: "an sql-for-update deduct whose client dies while another waits", setup: oneOfEach, sessions: [][]fidelity.Step{
-		{begin, do(lockStock, "a"), do(plainTake, 1, "a"), die}, {begin, do(lockStock, "a"), do(plainTake, 2, "a"), commit}}},
 	{name: "an sql-conditional deduct that finds too few and looks again", setup: oneOfEach, sessions: [][]fidelity.Step{
 		{begin, do(condTake, 2, "a"), do(seedOrder, "r0", "a", "x", 2), commit},
 		{begin, do(condTake, 1, "a"), do(seedRead, "a"), rollback}, {begin, do(condTake, 1, "none"), do(seedRead, "none"), rollback}}},
