@@ -24,7 +24,7 @@ var reserveConfirmGuarantees = Guarantees{[]Weakness{
 	{Fault: "reply-lost", Breaks: []model.Property{model.Oversell}, World: "explore",
 		Why: "the buyer's process stops short of the confirm, and the sweeper gives back what is sold"},
 	{Fault: "reply-lost", Retries: "default", Breaks: []model.Property{model.NonLinearizable}, World: "explore",
-		Why: "units that a request holds and will not order are hidden from others until they are given back"},
+		Why: "the buyer's process stops short of the confirm, and the sweeper gives back what is sold"},
 	{Fault: "request-delayed", Breaks: []model.Property{model.Oversell, model.PhantomUnits, model.FalseSoldOut, model.NonLinearizable},
 		Why: "an order or a confirm that comes late finds the units given back"},
 	{Fault: "duplicate-request", Breaks: []model.Property{model.FalseSoldOut, model.NonLinearizable},
