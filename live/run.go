@@ -44,14 +44,6 @@ func (c Case) Name() string {
 	return name
 }
 
-// withWork is the case with somebody who does the scheme's background role.
-func (c Case) withWork() Case {
-	if schemes.Works(c.Entry.Scheme) {
-		c.Workload = c.Workload.WithWork()
-	}
-	return c
-}
-
 // Run is what happened.
 type Run struct {
 	Case     Case
@@ -306,25 +298,6 @@ func (s *stage) begin(ctx context.Context, client int) {
 	}()
 }
 
-// called writes down that a client begins its n-th operation, from 0, and answers
-// what writes down its answer. A round of the background role is no operation of
-// the history.
-func (s *stage) called(client, n int, op clients.Operation) (returns func(clients.Answer)) {
-	if op.Op != model.Work {
-		handle := s.rec.Call(client, op.Op, op.Qty, op.Request)
-		return func(a clients.Answer) { s.rec.Return(handle, a.Outcome, a.Value) }
-	}
-	s.working.Lock()
-	defer s.working.Unlock()
-	at := len(s.worked)
-	s.worked = append(s.worked, schedule.Answer{Client: faults.ClientName(client), N: n + 1, Outcome: model.Unknown})
-	return func(a clients.Answer) {
-		s.working.Lock()
-		defer s.working.Unlock()
-		s.worked[at].Outcome = a.Outcome
-	}
-}
-
 // settleDown waits until the client's program ended, it stands still at the
 // placement, it came to the barrier (came is closed), or its statement waits for
 // somebody else's lock.
@@ -446,28 +419,6 @@ func (s *stage) finish(ctx context.Context) error {
 	return s.leasesOver(ctx)
 }
 
-// maxRounds bounds the rounds of a background role at rest.
-const maxRounds = 100
-
-// workDone makes rounds of the scheme's background role, past the proxies, until
-// one leaves nothing: as it will be in the end where the role goes on for ever.
-func (w *World) workDone(ctx context.Context, e schemes.Entry, env schemes.Env, sku string) error {
-	worker, ok := e.Scheme.(schemes.Worker)
-	if !ok {
-		return nil
-	}
-	for range maxRounds {
-		left, err := worker.Work(ctx, env, sku)
-		if err != nil {
-			return fmt.Errorf("background role at rest: %w", err)
-		}
-		if _, err := w.leasesOver(ctx, e, env, sku); err != nil || !left {
-			return err
-		}
-	}
-	return fmt.Errorf("the background role of %s is not done after %d rounds", e.Scheme.Name(), maxRounds)
-}
-
 // leasesOver lets time pass until no lease of this SKU is left.
 func (s *stage) leasesOver(ctx context.Context) error {
 	waited, err := s.world.leasesOver(ctx, s.c.Entry, s.env, s.sku)
@@ -507,22 +458,6 @@ func (w *World) leasesOver(ctx context.Context, e schemes.Entry, env schemes.Env
 		}
 	}
 	return waited, nil
-}
-
-// leaseKeys are the keys that the names of a schemes.Leaser mean.
-func leaseKeys(ctx context.Context, env schemes.Env, names []string) (keys []string, err error) {
-	for _, name := range names {
-		if !strings.HasSuffix(name, "*") {
-			keys = append(keys, name)
-			continue
-		}
-		found, err := env.Redis.Keys(ctx, name).Result()
-		if err != nil {
-			return nil, fmt.Errorf("leases of %s: %w", name, err)
-		}
-		keys = append(keys, found...)
-	}
-	return keys, nil
 }
 
 // sleep lets time pass and another run take its turn meanwhile.

@@ -123,7 +123,7 @@ func TestAFailureIsCalledCertainOnlyWhereItIs(t *testing.T) {
 }
 
 func TestEveryScriptHasANameForReports(t *testing.T) {
-	for _, s := range []*redis.Script{luaHashScript, luaStringScript, redissonAcquire, redissonRelease, redissonRenew} {
+	for _, s := range []*redis.Script{luaHashScript, luaStringScript, streamOrderScript, holdReserve, holdEnd, holdDue, redissonAcquire, redissonRelease, redissonRenew} {
 		require.NotEmpty(t, ScriptName(s.Hash()))
 	}
 	require.Empty(t, ScriptName("no such script"))
