@@ -90,7 +90,8 @@ func exploreRetries(e schemes.Entry, kind faults.Kind, load faults.Workload) []s
 }
 
 // liveKinds and liveRetries are what TestLive runs of a scheme. Of the wider set
-// the everyday suite takes what separates schemes most; explore has covered all.
+// the everyday suite takes what separates schemes most, buyers of one unit;
+// explore has covered all.
 func liveKinds(e schemes.Entry) []faults.Kind {
 	if e.Wider && !long {
 		return []faults.Kind{faults.None, faults.ClientCrash, faults.ReplyLost}
@@ -103,7 +104,7 @@ func liveRetries(e schemes.Entry, _ faults.Kind, load faults.Workload) []string 
 	switch {
 	case !e.Wider || long:
 		return all
-	case load.Name == "mixed":
+	case load.Name != "unit":
 		return nil
 	}
 	return all[len(all)-1:]
