@@ -28,10 +28,6 @@ func requireSchedule(t *testing.T, run *live.Run, p model.Property) {
 	t.Helper()
 	lab, m := minimiser()
 	s, err := fitted(t, lab, run)
-	if len(run.Case.Workload.Clients) > 6 {
-		require.ErrorIs(t, err, explore.ErrConfig, "explore knows no sale of this size")
-		return
-	}
 	require.NoError(t, err, "%s", s)
 	amount, violated := s.Amount(p)
 	require.True(t, violated, "%s", s)
@@ -41,6 +37,9 @@ func requireSchedule(t *testing.T, run *live.Run, p model.Property) {
 	require.Equal(t, s.String(), read.String(), "it is read as it was written")
 	require.NoError(t, lab.Replay(read, "miniredis"))
 
+	if len(s.Clients) > 6 {
+		return // more than a search has room for
+	}
 	small, err := m.Minimise(t.Context(), s, p)
 	require.NoError(t, err)
 	require.True(t, small.Shows(p), "%s", small)

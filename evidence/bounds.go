@@ -6,8 +6,10 @@ type Bounds struct {
 	Explore *worldBounds `json:"explore,omitempty"`
 	Live    *worldBounds `json:"live,omitempty"`
 	// Confirmed is what became of explore's witnesses on real servers.
-	Confirmed   *Confirmed `json:"confirmed,omitempty"`
-	Assumptions []string   `json:"assumptions"`
+	Confirmed *Confirmed `json:"confirmed,omitempty"`
+	// Unconfirmed says why none was replayed there.
+	Unconfirmed string   `json:"unconfirmed,omitempty"`
+	Assumptions []string `json:"assumptions"`
 	// Incomplete says why the cells are not all that was asked for.
 	Incomplete string `json:"incomplete,omitempty"`
 }

@@ -164,8 +164,16 @@ func writesOrders(e schemes.Entry) bool {
 	return ok
 }
 
+// HasWitness says whether explore found an execution that breaks something.
+func HasWitness(cells []Cell) bool { return slices.ContainsFunc(cells, Cell.hasWitness) }
+
+func (c Cell) hasWitness() bool {
+	return c.World == "explore" && c.Verdict == Violated && c.Witness != ""
+}
+
 // Confirmed counts what became of witnesses that were replayed on real servers.
 type Confirmed struct {
+	Backend   string   `json:"backend"`
 	Witnesses int      `json:"witnesses"`           // different executions
 	AsFound   int      `json:"as_found"`            // came out the same
 	Otherwise []string `json:"otherwise,omitempty"` // did not: the worlds disagree

@@ -3,13 +3,16 @@
 package evidence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,23 +26,23 @@ import (
 // each replay, with how many there are in all.
 //
 // A witness that real servers cannot be made to follow leaves its cells as they
-// were, with the reason; one that comes out otherwise makes them false.
-func Confirm(ctx context.Context, world *live.World, cells []Cell, dir string, done func(of int)) (Confirmed, error) {
-	shared := map[string][]int{} // text of a witness → cells
-	var texts []string
-	for i, c := range cells {
-		if c.World != "explore" || c.Verdict != Violated || c.Witness == "" {
-			continue
-		}
-		raw, err := os.ReadFile(filepath.Join(dir, c.Witness))
-		if err != nil {
-			return Confirmed{}, err
-		}
-		text := string(raw)
-		if len(shared[text]) == 0 {
-			texts = append(texts, text)
-		}
-		shared[text] = append(shared[text], i)
+// were, with the reason; one that comes out otherwise makes them false. After
+// the time (0: however long it takes) no further replay begins: one of each
+// scheme × fault comes before the second of any.
+func Confirm(ctx context.Context, world *live.World, cells []Cell, dir string, limit time.Duration, done func(of int)) (Confirmed, error) {
+	return confirmAll(ctx, func(ctx context.Context, s *schedule.Schedule) error {
+		return world.Replay(ctx, s, live.ReplayOptions{})
+	}, cells, dir, limit, done)
+}
+
+// errNoTime is why a witness was not replayed.
+var errNoTime = errors.New("not replayed: the time for it was over")
+
+func confirmAll(ctx context.Context, replay func(context.Context, *schedule.Schedule) error, cells []Cell, dir string, limit time.Duration, done func(of int)) (Confirmed, error) {
+	began := time.Now()
+	texts, shared, err := distinct(cells, dir)
+	if err != nil {
+		return Confirmed{}, err
 	}
 	sum := Confirmed{Witnesses: len(texts)}
 	var mu sync.Mutex
@@ -52,7 +55,9 @@ func Confirm(ctx context.Context, world *live.World, cells []Cell, dir string, d
 			if err != nil {
 				return err
 			}
-			err = world.Replay(ctx, s, live.ReplayOptions{})
+			if err = errNoTime; limit == 0 || time.Since(began) < limit {
+				err = replay(ctx, s)
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			if err := sum.note(first, err); err != nil {
@@ -70,6 +75,32 @@ func Confirm(ctx context.Context, world *live.World, cells []Cell, dir string, d
 	return sum, running.Wait()
 }
 
+// distinct lists the different witnesses of cells, as texts, one of each scheme ×
+// fault before the second of any, and by text the cells that show it.
+func distinct(cells []Cell, dir string) (texts []string, shared map[string][]int, err error) {
+	shared = map[string][]int{}
+	turn, turns := map[string]int{}, map[Group]int{} // how many of its scheme and fault come before
+	for i, c := range cells {
+		if !c.hasWitness() {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join(dir, c.Witness))
+		if err != nil {
+			return nil, nil, err
+		}
+		text := string(raw)
+		if len(shared[text]) == 0 {
+			texts = append(texts, text)
+			group := Group{Scheme: c.Scheme, Fault: c.Fault}
+			turn[text] = turns[group]
+			turns[group]++
+		}
+		shared[text] = append(shared[text], i)
+	}
+	slices.SortStableFunc(texts, func(a, b string) int { return cmp.Compare(turn[a], turn[b]) })
+	return texts, shared, nil
+}
+
 // note counts the result of a replay. An error that is none comes back.
 func (s *Confirmed) note(witness string, err error) error {
 	var diverged *schedule.DivergenceError
@@ -77,7 +108,7 @@ func (s *Confirmed) note(witness string, err error) error {
 	switch {
 	case err == nil:
 		s.AsFound++
-	case errors.As(err, &cannot), errors.Is(err, live.ErrTooSlow):
+	case errors.As(err, &cannot), errors.Is(err, live.ErrTooSlow), errors.Is(err, errNoTime):
 		s.Open = append(s.Open, fmt.Sprintf("%s: %v", witness, err))
 	case errors.As(err, &diverged):
 		s.Otherwise = append(s.Otherwise, fmt.Sprintf("%s: %v", witness, err))
@@ -97,7 +128,7 @@ func (c *Cell) confirm(err error) {
 	case err == nil:
 		c.ConfirmedLive = &yes
 		return
-	case errors.As(err, &cannot), errors.Is(err, live.ErrTooSlow):
+	case errors.As(err, &cannot), errors.Is(err, live.ErrTooSlow), errors.Is(err, errNoTime):
 	case errors.As(err, &diverged):
 		c.ConfirmedLive = &no
 	}

@@ -122,6 +122,9 @@ func (r Report) summary() string {
 		listed(&b, "NOT THE SAME", c.Otherwise)
 		listed(&b, "not decided", c.Open)
 	}
+	if why := r.Bounds.Unconfirmed; why != "" && HasWitness(r.Cells) {
+		fmt.Fprintf(&b, "nothing that explore found was replayed on real servers: %s\n", strings.ReplaceAll(why, "\n", " "))
+	}
 	surprises := r.Surprises()
 	if len(r.Cells) == 0 {
 		b.WriteString(nothingJudged)

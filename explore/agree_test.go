@@ -111,10 +111,16 @@ func TestLinearizabilityAgreesWithPorcupine(t *testing.T) {
 			}
 			ops = append(ops, o)
 		}
+		counter := int64(rnd.IntN(5)) - 1
+		answers, whole := linearizable(ops, initial, &counter)
 		m, list := model.PorcupineModel(initial, ops)
+		require.Equal(t, porcupine.CheckOperations(m, list), answers, "initial %d: %v", initial, ops)
+		m, list = model.PorcupineModel(initial, model.AtRest(ops, &counter))
 		want := porcupine.CheckOperations(m, list)
 		verdicts[want]++
-		require.Equal(t, want, linearizable(ops, initial), "initial %d: %v", initial, ops)
+		likewise, wholly, decided := linearizableAtAll(ops, initial, &counter)
+		require.Equal(t, []bool{answers, whole, true}, []bool{likewise, wholly, decided}, "initial %d, %d at rest: %v", initial, counter, ops)
+		require.Equal(t, want, whole, "initial %d, %d at rest: %v", initial, counter, ops)
 	}
 	require.Greater(t, verdicts[true], histories/10)
 	require.Greater(t, verdicts[false], histories/10)
@@ -139,13 +145,15 @@ func TestVerdictsAtRestAgreeWithPorcupine(t *testing.T) {
 					for _, i := range s.ends {
 						x := *s.seen.at(i)
 						ops, rest := s.judge.history(&x, s.judge.profile(s.vers[x[0]].at[0]))
+						ops = model.AtRest(ops, rest.Counter)
 						key := fmt.Sprint(ops)
 						if seen[key] {
 							continue
 						}
 						seen[key] = true
 						m, list := model.PorcupineModel(rest.Initial, ops)
-						require.Equal(t, porcupine.CheckOperations(m, list), linearizable(ops, rest.Initial), key)
+						_, whole := linearizable(ops[:len(ops)-1], rest.Initial, rest.Counter)
+						require.Equal(t, porcupine.CheckOperations(m, list), whole, key)
 						checked.Add(1)
 					}
 				})

@@ -336,11 +336,9 @@ func (s *anySystem) Moves(control uint32, present []uint32) (out []counters.Move
 			return s.move(c, act{actor: l, from: at.l, to: v.l, h: v.h, cost: v.cost, before: at.shift, shift: v.shift, messages: v.messages, place: v.place})
 		}
 		if b.moves {
-			for _, v := range s.step(at.h, at.l, 0) {
-				if int(v.cost) <= left {
-					s.struckBy(v)
-					out = append(out, become(v))
-				}
+			for _, v := range s.step(at.h, at.l, 0, left > 0) {
+				s.struckBy(v)
+				out = append(out, become(v))
 			}
 		}
 		q := s.queue(at.h)
@@ -352,11 +350,9 @@ func (s *anySystem) Moves(control uint32, present []uint32) (out []counters.Move
 			if b.stuck < 0 || !slices.Contains(list, int(b.stuck)) {
 				continue
 			}
-			for _, v := range s.granted(at.h, at.l, 0, kill) {
-				if int(v.cost) <= left {
-					s.struckBy(v)
-					out = append(out, become(v))
-				}
+			for _, v := range s.granted(at.h, at.l, 0, kill, left > 0) {
+				s.struckBy(v)
+				out = append(out, become(v))
 			}
 		}
 		for i := range int(b.late) {

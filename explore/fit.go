@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stockproof/engines/redisstore"
+	"stockproof/faults"
 	"stockproof/faults/schedule"
 	"stockproof/schemes"
 )
@@ -29,21 +30,40 @@ import (
 // been; the schedule up to that line comes with it. Where there is no error,
 // Replay has accepted the schedule.
 func Fit(entry schemes.Entry, d *schedule.Draft, engine redisstore.Engine) (*schedule.Schedule, error) {
-	s, err := fit(entry, d, engine, false)
-	var diverged *schedule.DivergenceError
-	if !errors.As(err, &diverged) {
-		return s, err
+	var first *schedule.Schedule
+	var refused error
+	for _, how := range readings {
+		if how.unread && !slices.ContainsFunc(d.Steps, func(st schedule.Step) bool { return st.Fault == faults.ClientPause }) {
+			continue
+		}
+		s, err := fit(entry, d, engine, how)
+		var diverged *schedule.DivergenceError
+		if !errors.As(err, &diverged) {
+			return s, err
+		}
+		if refused == nil { // what the first has to say is the plainest
+			first, refused = s, err
+		}
 	}
-	// A client that waits, for a lock say, does something else when the machine
-	// was slow. Then the time that was measured passes between the steps.
-	if slow, err := fit(entry, d, engine, true); err == nil {
-		return slow, nil
-	}
-	return s, err
+	return first, refused
 }
 
-// fit is Fit, with waits as short as can be or as they were measured.
-func fit(entry schemes.Entry, d *schedule.Draft, engine redisstore.Engine, measured bool) (*schedule.Schedule, error) {
+// reading is one way to take what the proxies of a live run could not see.
+type reading struct {
+	// unread: who stands still has not read the reply to its last step. So it is
+	// in a live run, where the reply waits in the connection; a search lets the
+	// client read it, and what that starts (a watchdog, a wait) run out meanwhile.
+	unread bool
+	// measured: a client that waits, for a lock say, does something else when the
+	// machine was slow. Then the time that was measured passes between the steps.
+	measured bool
+}
+
+// readings are tried in this order, what a search can find too before what it cannot.
+var readings = []reading{{}, {measured: true}, {unread: true}, {unread: true, measured: true}}
+
+// fit is Fit with one reading.
+func fit(entry schemes.Entry, d *schedule.Draft, engine redisstore.Engine, how reading) (*schedule.Schedule, error) {
 	s := *d.Schedule
 	s.Steps, s.Notes = nil, nil
 	r, world, err := newReplayer(entry, &s, engine, nil)
@@ -51,9 +71,10 @@ func fit(entry schemes.Entry, d *schedule.Draft, engine redisstore.Engine, measu
 		return nil, err
 	}
 	r.fits = true
+	r.loses = slices.ContainsFunc(d.Steps, func(st schedule.Step) bool { return st.Kind == schedule.Loses })
 	bubble(func() {
 		defer r.end()
-		err = r.fit(d, measured)
+		err = r.fit(d, how)
 	})
 	if err == nil {
 		err = r.fitEnd(d, world)
@@ -90,7 +111,7 @@ func (r *replayer) fitEnd(d *schedule.Draft, w *world) error {
 // published lease.
 const longestFit = time.Minute
 
-func (r *replayer) fit(d *schedule.Draft, measured bool) error {
+func (r *replayer) fit(d *schedule.Draft, how reading) error {
 	began := time.Now() // of the bubble
 	for i := range d.Steps {
 		if err := r.come(d.Before[i]); err != nil {
@@ -98,7 +119,7 @@ func (r *replayer) fit(d *schedule.Draft, measured bool) error {
 		}
 		st := d.Steps[i]
 		if c := r.clients[st.Client]; st.Kind == schedule.Command && c != nil {
-			late := func() bool { return measured && time.Since(began) < d.At[i] }
+			late := func() bool { return how.measured && time.Since(began) < d.At[i] }
 			if _, err := r.pass(func() bool { return r.ready(c, &st) && !late() }); err != nil {
 				return err
 			}
@@ -106,6 +127,7 @@ func (r *replayer) fit(d *schedule.Draft, measured bool) error {
 				return err
 			}
 		}
+		st.Unread = how.unread && st.Fault == faults.ClientPause
 		r.s.Steps = append(r.s.Steps, st)
 		if err := r.do(len(r.s.Steps) - 1); err != nil {
 			return err

@@ -61,7 +61,16 @@ const (
 	goesOn    = 2 // … its blocked statement
 	cancelled = 3 // … in a deadlock
 	lateMove  = 4 // and above: its delayed commands
+	withFault = 1 << 8
 )
+
+// of is what is asked of a client: with the faults that may happen, or without.
+func of(what int, faulty bool) int {
+	if faulty {
+		return what | withFault
+	}
+	return what
+}
 
 // localKey is a local, in an epoch where that matters, and what happens to it;
 // arg is never 0.

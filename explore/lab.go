@@ -192,51 +192,6 @@ func (l *Lab) with(cfg Config, search func(Config, bool) (*Result, error)) (*Res
 	return r, nil
 }
 
-// FirstWitness searches for one execution that breaks a property, smallest
-// configuration first: each with one client, then each with two, and so on up
-// to the clients each has. The search goes in depth, so the witness need not be
-// a shortest one; it is the same in each run. The result is that of the search
-// that found it or was stopped. Where there is none, it is that of a search of
-// everything in the last configuration. Errors are those of Run.
-func (l *Lab) FirstWitness(ctx context.Context, property model.Property, cfgs ...Config) (*Result, error) {
-	if _, known := property.Info(); !known || len(cfgs) == 0 {
-		return nil, fmt.Errorf("%w: property %q in %d configurations", ErrConfig, property, len(cfgs))
-	}
-	cfgs = slices.Clone(cfgs)
-	most := 0
-	for i := range cfgs {
-		if err := cfgs[i].complete(); err != nil {
-			return nil, err
-		}
-		most = max(most, cfgs[i].Clients)
-	}
-	var sizes []Config
-	for clients := 1; clients <= most; clients++ {
-		for _, cfg := range cfgs {
-			if clients <= cfg.Clients {
-				cfg.Clients, cfg.Until = clients, property
-				sizes = append(sizes, cfg)
-			}
-		}
-	}
-	// A small configuration without a witness may be larger than a large one
-	// with it is until there: none gets long before all have had a little.
-	for states := uint32(firstStates); len(sizes) > 0; states *= 8 {
-		var left []Config
-		for _, cfg := range sizes {
-			r, more, err := l.seek(ctx, cfg, states)
-			if r != nil || err != nil {
-				return r, err
-			}
-			if more {
-				left = append(left, cfg)
-			}
-		}
-		sizes = left
-	}
-	return l.Run(ctx, cfgs[len(cfgs)-1])
-}
-
 // symmetric says whether clients may be renamed at all. A request submitted
 // again ties two clients together, a database knows clients by session as well
 // as by name, and who does a background role is shown the names of others.

@@ -39,7 +39,7 @@ func TestTheJudgeAgreesWithPorcupineAndTheStockChecker(t *testing.T) {
 			}
 			ops = append(ops, o)
 		}
-		got := linearizable(ops, initial)
+		got, _ := linearizable(ops, initial, nil)
 		m, asked := model.PorcupineModel(initial, ops)
 		require.Equal(t, porcupine.CheckOperationsTimeout(m, asked, time.Minute) == porcupine.Ok, got, "%d units, %v", initial, ops)
 		require.Equal(t, model.Judge(initial, ops, model.Limits{}).Ruling == model.Legal, got, "%d units, %v", initial, ops)

@@ -59,16 +59,18 @@ func (k *kit) taken(r role, before, after int32) int8 {
 	return int8(min(b.value-a.value, r.qty))
 }
 
-// step answers every way in which the parked steps of a client can go.
-func (k *kit) step(h, lid, ew uint32) []variant {
-	key := stepKey(h, lid, ew, allMoves)
+// step answers every way in which the parked steps of a client can go, faults
+// among them when one may still happen: where none may, the code is not asked
+// what it would make of one.
+func (k *kit) step(h, lid, ew uint32, faulty bool) []variant {
+	key := stepKey(h, lid, ew, of(allMoves, faulty))
 	if at, ok := k.stepMemo.get(key); ok {
 		return k.variantSlab[at.from:at.to]
 	}
 	var all []variant
 	for m := range k.infos[lid].moves {
 		from := len(all)
-		all = append(all, k.variants(h, lid, epochOf(ew), m)...)
+		all = append(all, k.variants(h, lid, epochOf(ew), m, faulty)...)
 		for i := from; i < len(all); i++ {
 			all[i].move = int32(m)
 		}
@@ -88,7 +90,7 @@ func (k *kit) keep(key memoKey, v []variant) []variant {
 	return v
 }
 
-func (k *kit) variants(h, lid uint32, ep epoch, index int) []variant {
+func (k *kit) variants(h, lid uint32, ep epoch, index int, faulty bool) []variant {
 	l := k.locals[lid]
 	mv := k.infos[lid].moves[index]
 	if !l.begun {
@@ -99,8 +101,8 @@ func (k *kit) variants(h, lid uint32, ep epoch, index int) []variant {
 	if err != nil {
 		fail(err)
 	}
-	out := k.executed(nil, h, l, ep, mv.index, eff)
-	if k.cfg.MaxFaults == 0 {
+	out := k.executed(nil, h, l, ep, mv.index, eff, faulty)
+	if !faulty {
 		return out
 	}
 	if k.allowed[faults.RequestLost] {
@@ -220,8 +222,8 @@ func (k *kit) noTransaction(h uint32, me int, op uint8, closed []int) {
 }
 
 // executed lists the ways in which a step ends that the server has executed,
-// or has begun to.
-func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, eff effect) []variant {
+// or has begun to; those with a fault when it is to be faulty.
+func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, eff effect, faulty bool) []variant {
 	at := k.vers[h].at[0]
 	st := k.role(l).node(l.node).pending[index]
 	l.stuck = 0
@@ -241,7 +243,7 @@ func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, ef
 		fin, ep2 := k.finish(told, n, ep)
 		v.l, v.epoch = k.local(fin), ep2.word()
 		out = append(out, v)
-		if k.cfg.MaxFaults > 0 && k.allowed[faults.ClientPause] && !n.done {
+		if faulty && k.allowed[faults.ClientPause] && !n.done {
 			p := k.fault(faults.ClientPause, l)
 			p.h, p.shift, p.messages, p.epoch = v.h, v.shift, v.messages, ep.word()
 			told.status, told.place = paused, p.place
@@ -252,7 +254,7 @@ func (k *kit) executed(out []variant, h uint32, l local, ep epoch, index int, ef
 			out = append(out, p)
 		}
 	}
-	if k.cfg.MaxFaults == 0 {
+	if !faulty {
 		return out
 	}
 	if k.allowed[faults.ClientCrash] {
@@ -306,13 +308,13 @@ func (k *kit) lost(kind faults.Kind, h uint32, l local, ep epoch, mv move, keep 
 }
 
 // granted lists the ways in which a blocked statement goes on, or is cancelled
-// in a deadlock.
-func (k *kit) granted(h, lid, ew uint32, kill bool) []variant {
+// in a deadlock; see step.
+func (k *kit) granted(h, lid, ew uint32, kill, faulty bool) []variant {
 	what := goesOn
 	if kill {
 		what = cancelled
 	}
-	key := stepKey(h, lid, ew, what)
+	key := stepKey(h, lid, ew, of(what, faulty))
 	if at, ok := k.stepMemo.get(key); ok {
 		return k.variantSlab[at.from:at.to]
 	}
@@ -323,7 +325,7 @@ func (k *kit) granted(h, lid, ew uint32, kill bool) []variant {
 	if err != nil {
 		fail(err)
 	}
-	return k.keep(key, k.executed(nil, h, l, epochOf(ew), index, eff))
+	return k.keep(key, k.executed(nil, h, l, epochOf(ew), index, eff, faulty))
 }
 
 // who are the names by which a client goes in the database.

@@ -45,18 +45,21 @@ func replay(entry schemes.Entry, s *schedule.Schedule, engine redisstore.Engine,
 	return s.DivergesAtEnd(seen)
 }
 
+// mostReplayed bounds the operations of a schedule. A search has room for far fewer
+// (maxLocals, maxOps), a replay only for what one execution needs.
+const mostReplayed = 4096
+
 // newReplayer puts the article of a schedule on sale.
 func newReplayer(entry schemes.Entry, s *schedule.Schedule, engine redisstore.Engine, trace func(sqlEvent)) (*replayer, *world, error) {
 	if s.SKU != sku {
 		return nil, nil, fmt.Errorf("%w: article %s, explore knows only %s", ErrConfig, s.SKU, sku)
 	}
-	if len(s.Clients) > maxLocals {
-		return nil, nil, fmt.Errorf("%w: %d clients, the most is %d", ErrConfig, len(s.Clients), maxLocals)
-	}
+	all, longest := 0, 0
 	for _, c := range s.Clients {
-		if len(c.Calls) > maxOps {
-			return nil, nil, fmt.Errorf("%w: %d operations of client %s, the most is %d", ErrConfig, len(c.Calls), c.Name, maxOps)
-		}
+		all, longest = all+len(c.Calls), max(longest, len(c.Calls))
+	}
+	if all > mostReplayed {
+		return nil, nil, fmt.Errorf("%w: %d operations, the most is %d", ErrConfig, all, mostReplayed)
 	}
 	retries := -1
 	if s.Retries == "default" {
@@ -67,10 +70,16 @@ func newReplayer(entry schemes.Entry, s *schedule.Schedule, engine redisstore.En
 		return nil, nil, err
 	}
 	start := schedule.Stock{Known: true, Units: s.Stock}
+	loses := slices.ContainsFunc(s.Steps, func(st schedule.Step) bool { return st.Kind == schedule.Loses })
 	r := &replayer{entry: entry, s: s, engine: engine, retries: retries, now: at, clients: map[string]*replayClient{}, trace: trace,
-		stock: start, lowest: s.Stock, taken: map[string]int64{}}
+		stock: start, lowest: s.Stock, taken: map[string]int64{}, loses: loses}
 	for i, c := range s.Clients {
-		r.clients[c.Name] = &replayClient{spec: c, number: i}
+		room := (longest-1)/maxOps + 1
+		rc := &replayClient{spec: c, number: i, first: i, room: max(room, 1) * maxConns}
+		if room > 1 || len(s.Clients) > maxLocals { // beyond those of whoever reads the counter
+			rc.first = maxSlots + i*room
+		}
+		r.clients[c.Name] = rc
 		r.order = append(r.order, c.Name)
 	}
 	slices.Sort(r.order)
@@ -111,6 +120,7 @@ type replayer struct {
 	order   []string // their names, sorted
 	runs    []*run
 	trace   func(sqlEvent) // sees what happens to the database; may be nil
+	loses   bool           // the store may lose writes, so before is kept
 	fits    bool           // what no live run sees is filled in, see Fit
 
 	stock   schedule.Stock   // the counter now
@@ -153,15 +163,21 @@ func (r *replayer) abandon(sessions ...int) {
 type replayClient struct {
 	spec      schedule.Client
 	number    int
+	first     int  // of the numbers of its database sessions, see session
+	room      int  // how many there are
 	op        int  // of the present operation, from 0
 	run       *run // of the present operation, nil before it begins
 	crashed   bool
 	paused    bool
-	submitted bool // it was told to begin an operation under the request of another
+	unread    func() // gives it the reply that it has not read yet; nil: there is none
+	submitted bool   // it was told to begin an operation under the request of another
 	hungUp    []int
 	late      []lateStep
 	blocked   []int // its database connections with a statement that waits
 }
+
+// session is the server's number for one of the client's connections.
+func (c *replayClient) session(conn int) int { return session(c.first, conn) }
 
 // lateStep is a request that is still on its way.
 type lateStep struct {
@@ -249,7 +265,7 @@ func (r *replayer) do(i int) error {
 			messages, err = r.arrives(c, late, st, diverged)
 		}
 		if late.step.sql {
-			r.abandon(session(c.number, late.step.conn))
+			r.abandon(c.session(late.step.conn))
 		}
 	case schedule.Wait:
 		r.wait(st.Wait)
@@ -264,6 +280,10 @@ func (r *replayer) do(i int) error {
 		r.now.redis = r.now.redis.WithoutScripts()
 	case schedule.Resume:
 		c.paused = false
+		if give := c.unread; give != nil {
+			c.unread = nil
+			give()
+		}
 	case schedule.Submits:
 		if c.run != nil || c.op >= len(c.spec.Calls) || c.spec.Calls[c.op].As != st.Request {
 			return diverged(c.spec.Name+" to be about to submit "+st.Request, "that it is not")

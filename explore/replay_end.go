@@ -106,6 +106,9 @@ func (r *replayer) conclude(w *world) (schedule.End, error) {
 	}
 	rest.Probe = &res.outcome
 	for _, f := range judgeHistory(ops, rest) {
+		if f.Property == model.NonLinearizable && !f.Evaluated {
+			return end, fmt.Errorf("%w: %s", ErrConfig, f.Detail)
+		}
 		if f.Broken {
 			end.Violates = append(end.Violates, schedule.Violation{Property: f.Property, Amount: f.Amount})
 		}

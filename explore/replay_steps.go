@@ -86,26 +86,34 @@ func (r *replayer) answer(c *replayClient, p place, st *schedule.Step, reply str
 	switch {
 	case st.Fault == faults.ClientCrash:
 		c.crashed = true
-		r.abandon(allSessions(c.number)...)
+		r.abandon(c.sessions()...)
 	case st.Fault == faults.ReplyLost || st.Fault == faults.CommitReplyLost:
 		c.cut(p)
 	case blocked:
 		c.blocked = append(c.blocked, p.step.conn)
-	case p.call != nil:
-		c.run.wire.answerSQL(p.call, reply)
-		c.run.settle()
 	default:
-		p.conn.reply(reply)
-		c.run.settle()
+		give := func() {
+			if p.call != nil {
+				c.run.wire.answerSQL(p.call, reply)
+			} else {
+				p.conn.reply(reply)
+			}
+			c.run.settle()
+		}
+		if st.Unread {
+			c.unread = give
+		} else {
+			give()
+		}
 	}
 	c.paused = c.paused || st.Fault == faults.ClientPause
 	return nil
 }
 
-func allSessions(client int) []int {
-	var all []int
-	for _, conn := range allConns {
-		all = append(all, session(client, conn))
+func (c *replayClient) sessions() []int {
+	all := make([]int, c.room)
+	for conn := range all {
+		all[conn] = c.session(conn)
 	}
 	return all
 }
@@ -114,15 +122,15 @@ func allSessions(client int) []int {
 func (r *replayer) execute(c *replayClient, s step) (reply string, blocked bool, messages []redisstore.Message, err error) {
 	words := splitArgs(s.args)
 	if s.sql {
-		r.now.sql, reply, blocked, err = r.now.sql.exec(s, c.number, 0)
-		r.note(sqlEvent{StepCommand, session(c.number, s.conn), words, blocked, reply})
+		r.now.sql, reply, blocked, err = r.now.sql.exec(s, c.first, 0)
+		r.note(sqlEvent{StepCommand, c.session(s.conn), words, blocked, reply})
 		return reply, blocked, nil, err
 	}
 	res, err := r.engine.Exec(r.now.redis, words)
 	if err != nil {
 		return "", false, nil, err
 	}
-	if res.State.Encode() != r.now.redis.Encode() {
+	if r.loses && res.State.Encode() != r.now.redis.Encode() {
 		r.before = append(r.before, r.now.redis)
 	}
 	r.now.redis = res.State
@@ -172,7 +180,7 @@ func (r *replayer) arrives(c *replayClient, late lateStep, st *schedule.Step, di
 
 // grant lets the blocked statement of a connection go on.
 func (r *replayer) grant(c *replayClient, conn int, st *schedule.Step, diverged func(string, string) error) (reply string, blocked bool, err error) {
-	number, kill := session(c.number, conn), st.Kind == schedule.Deadlock
+	number, kill := c.session(conn), st.Kind == schedule.Deadlock
 	if !kill && !slices.Contains(r.now.sql.db.Runnable(), number) {
 		return "", false, diverged("a statement that can go on", "one that cannot")
 	}
@@ -212,10 +220,10 @@ func (r *replayer) granted(c *replayClient, st *schedule.Step, diverged func(str
 // orphan lets a statement go on whose client is gone, or no longer waits.
 func (r *replayer) orphan(c *replayClient, st *schedule.Step, diverged func(string, string) error) error {
 	if r.now.sql.db != nil {
-		for op := range maxOps {
+		for op := range c.spec.Calls {
 			conn := op*connsPerOp + st.Conn
 			owned := !c.crashed && slices.Contains(c.blocked, conn)
-			if !owned && slices.Contains(r.now.sql.db.Runnable(), session(c.number, conn)) {
+			if !owned && slices.Contains(r.now.sql.db.Runnable(), c.session(conn)) {
 				_, _, err := r.grant(c, conn, st, diverged)
 				return err
 			}
@@ -232,7 +240,7 @@ func (r *replayer) closeSessions(c *replayClient) {
 	for _, conn := range newlyClosed(c.hungUp, closed) {
 		travels := slices.ContainsFunc(c.late, func(l lateStep) bool { return l.step.sql && l.step.conn == conn })
 		if !travels {
-			r.abandon(session(c.number, conn))
+			r.abandon(c.session(conn))
 		}
 	}
 	c.hungUp = closed

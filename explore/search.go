@@ -61,6 +61,7 @@ type searcher struct {
 	stalls    int               // states from which nothing can happen although somebody waits
 
 	resting bool // the last state whose successors were listed is at rest
+	guided  bool // what leads from state to state is asked of as little code as will do
 	lab     *Lab // whose free cores may help; nil for none
 
 	judge *judge
@@ -241,12 +242,9 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 		}
 		info := s.briefs[x[i]]
 		if info.moves {
-			list := s.step(x[0], x[i], x.epoch())
+			list := s.step(x[0], x[i], x.epoch(), left > 0)
 			for index := range list {
 				v := &list[index]
-				if int(v.cost) > left {
-					continue
-				}
 				var o *successor
 				out, o = another(out)
 				o.mult, o.place, o.fired = mult, v.place, -1
@@ -266,10 +264,7 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 				if !slices.Contains(list, int(info.stuck)) {
 					continue
 				}
-				for index, v := range s.granted(x[0], x[i], x.epoch(), kill) {
-					if int(v.cost) > left {
-						continue
-					}
+				for index, v := range s.granted(x[0], x[i], x.epoch(), kill, left > 0) {
 					out = append(out, successor{mult: mult, place: v.place, fired: -1,
 						deed: deed{what: what, actor: uint8(i), index: int32(index), kind: v.kind}})
 					o := &out[len(out)-1]
@@ -304,6 +299,20 @@ func (s *searcher) successors(x *state, out []successor) []successor {
 		s.jump(x, deadline, &out[len(out)-1].state)
 	}
 	return s.losses(x, s.resubmissions(x, out), true)
+}
+
+// plainSteps lists the steps without a fault of one client.
+func (s *searcher) plainSteps(x *state, actor int, out []successor) []successor {
+	list := s.step(x[0], x[actor], x.epoch(), false)
+	for index := range list {
+		v := &list[index]
+		var o *successor
+		out, o = another(out)
+		o.mult, o.place, o.fired = 1, -1, -1
+		o.deed = deed{what: steps1, actor: uint8(actor), index: v.move}
+		s.apply(x, actor, v, &o.state)
+	}
+	return out
 }
 
 // another makes room for one more successor; it may hold anything.

@@ -15,7 +15,10 @@ type inquiry struct {
 	keys []clientAt
 }
 
-type clientAt struct{ h, l uint32 }
+type clientAt struct {
+	h, l   uint32
+	faulty bool
+}
 
 // warm asks the code on two cores what the search will ask it in a batch. It
 // only fills the automata; the search then finds everything there and goes on
@@ -55,14 +58,15 @@ func (s *searcher) inquiries(b *batch) []*inquiry {
 	met := map[clientAt]bool{}
 	for i := range b.states {
 		x := &b.states[i]
+		faulty := int(x.used()) < s.cfg.MaxFaults
 		for c := 2; c < 2+s.clients; c++ {
 			if !s.briefs[x[c]].moves || c > 2 && x[c] == x[c-1] {
 				continue
 			}
-			if _, known := s.stepMemo.get(stepKey(x[0], x[c], x.epoch(), allMoves)); known {
+			if _, known := s.stepMemo.get(stepKey(x[0], x[c], x.epoch(), of(allMoves, faulty))); known {
 				continue
 			}
-			at := clientAt{x[0], x[c]}
+			at := clientAt{x[0], x[c], faulty}
 			if met[at] {
 				continue
 			}
@@ -84,7 +88,7 @@ func (s *searcher) inquiries(b *batch) []*inquiry {
 
 // inquire asks what variants will ask.
 func (s *searcher) inquire(q *inquiry) error {
-	cuts := s.cfg.MaxFaults > 0 && (s.allowed[faults.RequestLost] || s.allowed[faults.ReplyLost] || s.allowed[faults.RequestDelayed])
+	cuts := s.allowed[faults.RequestLost] || s.allowed[faults.ReplyLost] || s.allowed[faults.RequestDelayed]
 	for _, k := range q.keys {
 		l := s.locals[k.l]
 		for _, m := range s.infos[k.l].moves {
@@ -97,7 +101,7 @@ func (s *searcher) inquire(q *inquiry) error {
 					return err
 				}
 			}
-			if cuts {
+			if cuts && k.faulty {
 				if _, err := q.a.step(q.at, event{kind: cut, index: m.index}); err != nil {
 					return err
 				}

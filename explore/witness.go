@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -146,14 +147,25 @@ func (s *searcher) newWitness() *Witness {
 
 // tell finds what leads from x to the state next and says it.
 func (s *searcher) tell(c *casting, x, next state) (WitnessStep, state) {
-	for _, n := range s.successors(&x, nil) {
-		y := n.state
-		s.sort(&y)
-		if y != next {
-			continue
+	var list []successor
+	for i := 2; s.guided && i < 2+s.clients; i++ {
+		if s.briefs[x[i]].moves {
+			list = s.plainSteps(&x, i, list)
 		}
-		step := s.say(c, &x, &n)
-		y = n.state
+	}
+	leads := func(n successor) bool {
+		s.sort(&n.state)
+		return n.state == next
+	}
+	at := slices.IndexFunc(list, leads)
+	if at < 0 {
+		list = s.successors(&x, list[:0])
+		at = slices.IndexFunc(list, leads)
+	}
+	if at >= 0 {
+		n := &list[at]
+		step := s.say(c, &x, n)
+		y := n.state
 		c.sort(&y)
 		return step, y
 	}

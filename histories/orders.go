@@ -99,8 +99,8 @@ func (e *AuditError) Error() string {
 	return fmt.Sprintf("sku %q: the audit at %d is before %d, when the last operation began or ended", e.SKU, e.At, e.Last)
 }
 
-// Settle decides the doubts of the history from an audit and answers what is
-// known at rest. An audit that began before something returned is refused:
+// Settle decides the doubts of the history from an audit, ends it with the read
+// of the audit where it made one, and answers what is known at rest. An audit that began before something returned is refused:
 // what it did not find may have come later.
 func (h History) Settle(a Audit) (settled History, decided int, rest model.Rest, err error) {
 	last := int64(0)
@@ -120,6 +120,7 @@ func (h History) Settle(a Audit) (settled History, decided int, rest model.Rest,
 	}
 	settled = h
 	settled.Ops, decided = model.Settle(h.Ops, a.Orders, at)
+	settled.Ops = model.AtRest(settled.Ops, a.Stock)
 	orders := append([]model.Order{}, a.Orders...)
 	return settled, decided, model.Rest{Initial: h.Initial, Counter: a.Stock, Orders: &orders}, nil
 }

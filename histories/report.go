@@ -58,12 +58,32 @@ type Report struct {
 	needed  []model.Operation
 }
 
-// Picture writes porcupine's picture of the history.
-func (r Report) Picture(path string) error {
-	if r.Porcupine == "" {
-		return fmt.Errorf("picture %s: %s has too many operations for porcupine: %d", path, r.File, r.Operations)
+// Most operations of a window that is drawn. A picture of more says nothing to
+// the eye, and porcupine would need long for it.
+const mostDrawn = 300
+
+// Picture writes porcupine's picture of the history, or, where it is too large for
+// porcupine, of a window of it that is impossible by itself. It answers what is
+// in the picture.
+func (r Report) Picture(path string, timeout time.Duration) (what string, err error) {
+	why := r.checked.Exact.Refutation
+	if r.Porcupine == Linearizable || r.Porcupine == NonLinearizable || r.Porcupine != "" && why == nil {
+		return fmt.Sprintf("all %d operations", len(r.checked.history.Ops)), r.checked.Picture(path)
 	}
-	return r.checked.Picture(path)
+	if why == nil {
+		return "", fmt.Errorf("picture %s: %s has too many operations for porcupine, %d, and no window of it that is impossible by itself", path, r.File, r.Operations)
+	}
+	h := r.checked.history
+	w, ok := model.WindowOf(h.Initial, h.Ops, *why, mostDrawn)
+	if !ok {
+		return "", fmt.Errorf("picture %s: %s has too many operations for porcupine, %d, and no window of at most %d is impossible without what came before it", path, r.File, r.Operations, mostDrawn)
+	}
+	h.Initial, h.Ops = w.Initial, w.Ops
+	c, err := Check(h, timeout, "")
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("operations %d to %d of %d, and what was pending before them, from %d units on", w.First+1, w.Last+1, r.Operations, w.Initial), c.Picture(path)
 }
 
 // section is what the first pass finds out about one history of a file.

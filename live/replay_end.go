@@ -87,7 +87,7 @@ func (r *replay) conclude(ctx context.Context) (schedule.End, error) {
 		return end, fmt.Errorf("probe: %w", err) // no answer of the sale's
 	}
 	rest.Probe = &probe.Outcome
-	history := histories.History{Name: r.s.Scheme, SKU: r.s.SKU, Initial: r.s.Stock, Ops: ops}
+	history := histories.History{Name: r.s.Scheme, SKU: r.s.SKU, Initial: r.s.Stock, Ops: model.AtRest(ops, rest.Counter)}
 	checked, err := histories.Check(history, checkLimit, "")
 	if err != nil {
 		return end, err

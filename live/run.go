@@ -81,6 +81,13 @@ func (r *Run) OutcomeOf(client, n int) model.Outcome {
 	return model.Unknown
 }
 
+// answers are the operations of the clients: the history without the read at rest.
+func (r *Run) answers() []model.Operation {
+	return slices.DeleteFunc(slices.Clone(r.History.Ops), func(o model.Operation) bool {
+		return o.Client >= len(r.Case.Workload.Clients)
+	})
+}
+
 // Finding is what the run says of a property.
 func (r *Run) Finding(p model.Property) model.Finding {
 	for _, f := range r.Findings {
@@ -477,7 +484,8 @@ func (w *World) sleep(ctx context.Context, d time.Duration) error {
 // collect reads what is left at rest. Nothing is judged before the history is
 // written; see Check.
 func (s *stage) collect(ctx context.Context) (*Run, error) {
-	run := &Run{Case: s.c, History: s.rec.History(), times: s.times}
+	run := &Run{Case: s.c, times: s.times}
+	defer func() { run.History = s.rec.History() }() // with the read at rest
 	c := s.conductor
 	c.mu.Lock()
 	run.Steps, run.marks, run.sku = slices.Clone(c.log), slices.Clone(c.marks), s.sku
@@ -505,14 +513,6 @@ func (s *stage) collect(ctx context.Context) (*Run, error) {
 	if err := s.world.workDone(ctx, s.c.Entry, s.env, s.sku); err != nil {
 		return run, err
 	}
-	left, err := s.c.Entry.Scheme.(schemes.Reader).Read(ctx, s.env, s.sku)
-	switch {
-	case errors.Is(err, schemes.ErrNoStock): // known: there is none to read
-	case err != nil:
-		return run, fmt.Errorf("read the counter at rest: %w", err)
-	default:
-		run.Rest.Counter = &left
-	}
 	if auditor, ok := s.c.Entry.Scheme.(schemes.Auditor); ok {
 		orders, err := auditor.Orders(ctx, s.env, s.sku)
 		if err != nil {
@@ -521,6 +521,9 @@ func (s *stage) collect(ctx context.Context) (*Run, error) {
 		run.Rest.Orders = &orders
 	}
 	run.audited = s.rec.Now()
+	if err := s.readAtRest(ctx, run); err != nil {
+		return run, err
+	}
 	// The probe has the published times: a slow machine is not a stuck sale.
 	probe := clients.Do(ctx, s.c.Entry.Scheme, s.world.env(schemes.Config{}), clients.Operation{
 		Op: model.Deduct, SKU: s.sku, Qty: 1, Request: "probe@" + s.sku, Buyer: "probe",
@@ -530,6 +533,23 @@ func (s *stage) collect(ctx context.Context) (*Run, error) {
 	}
 	run.Rest.Probe = &probe.Outcome
 	return run, nil
+}
+
+// readAtRest is the one read that ends every history, made by somebody who is no
+// client. It comes after the audit, and so after whatever the audit settles.
+func (s *stage) readAtRest(ctx context.Context, run *Run) error {
+	handle := s.rec.Call(len(s.procs), model.Read, 0, "")
+	left, err := s.c.Entry.Scheme.(schemes.Reader).Read(ctx, s.env, s.sku)
+	switch {
+	case errors.Is(err, schemes.ErrNoStock): // known: there is none to read
+		s.rec.Return(handle, model.Failed, 0)
+	case err != nil:
+		return fmt.Errorf("read the counter at rest: %w", err)
+	default:
+		s.rec.Return(handle, model.Value, left)
+		run.Rest.Counter = &left
+	}
+	return nil
 }
 
 // anonymous replaces the SKU of the run by one that reads the same every time.

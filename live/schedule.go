@@ -42,7 +42,7 @@ func (r *Run) Draft() (*schedule.Draft, error) {
 		return nil, fmt.Errorf("schedule of run %s: %w", r.Case.Name(), err)
 	}
 	ops := map[int]int{}
-	for _, o := range r.History.Ops {
+	for _, o := range r.answers() {
 		ops[o.Client]++
 		d.Outcomes = append(d.Outcomes, schedule.Answer{Client: faults.ClientName(o.Client), N: ops[o.Client], Outcome: o.Outcome, Value: o.Value})
 	}

@@ -97,7 +97,7 @@ func (w *World) Soak(ctx context.Context, c SoakConfig) (*SoakResult, error) {
 		if err != nil {
 			return result, err
 		}
-		if len(run.History.Ops) == 0 { // the time was over before anybody came
+		if len(run.History.Ops) == 0 { // nobody came any more
 			if path != "" {
 				err = os.Remove(path)
 			}
@@ -117,7 +117,7 @@ func (w *World) Soak(ctx context.Context, c SoakConfig) (*SoakResult, error) {
 
 // add counts a sale in.
 func (r *SoakResult) add(number int, run *Run) {
-	for _, o := range run.History.Ops {
+	for _, o := range run.answers() {
 		r.Outcomes[o.Outcome]++
 	}
 	r.Settled, r.Open = r.Settled+run.Decided, r.Open+run.Open

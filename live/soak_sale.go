@@ -65,10 +65,10 @@ func (w *World) soakSale(ctx context.Context, c SoakConfig, number, steps int, h
 		}
 	}
 	s.programs = make([][]faults.Call, c.Clients)
+	defer func() { err = errors.Join(err, s.rec.Close()) }()
 	err = s.serveAll(ctx, plans)
-	err = errors.Join(err, s.rec.Close())
 	s.c.Workload.Clients = s.programs
-	if err != nil {
+	if err != nil || len(s.rec.History().Ops) == 0 { // the time was over before anybody came
 		return &Run{Case: s.c, History: s.rec.History()}, s.random.counted(), err
 	}
 	run, err = s.collect(ctx)

@@ -53,3 +53,14 @@ func TestARunIsStalledWhenALeaseMayHaveEndedWithoutTheFaultsDoing(t *testing.T) 
 		})
 	}
 }
+
+// A stop of more than three seconds ends in the library's read timeout.
+func TestARunIsStalledWhenAStoppedClientGoesOnAfterItsLibrarysPatience(t *testing.T) {
+	e, err := schemes.ByName("hincrby")
+	require.NoError(t, err)
+	for ms, want := range map[int]bool{2900: false, 3100: true} {
+		r := Run{Case: Case{Entry: e, Placement: faults.Placement{Kind: faults.ClientPause}}, Steps: stepsAt("a.1", faults.ClientPause, 1, 2),
+			marks: []mark{{resume: 1, at: time.Duration(ms+2) * time.Millisecond}}}
+		require.Equal(t, want, r.stalled(), ms)
+	}
+}

@@ -91,8 +91,12 @@ func (w *World) settledRun(ctx context.Context, c Case) (run *Run, err error) {
 
 // stalled says whether, in a run with a short lease, somebody whom the fault
 // did not hit took so long that a lease may have ended meanwhile, or who comes
-// right after the fault came so late.
+// right after the fault came so late; or, with any scheme, somebody stood still
+// for so long that its library gave up the reply it had not read.
 func (r *Run) stalled() bool {
+	if r.overslept() {
+		return true
+	}
 	limit := r.Case.times().Lease * 2 / 3
 	if _, leases := r.Case.Entry.Scheme.(schemes.Leaser); !leases || limit == 0 {
 		return false
@@ -120,6 +124,27 @@ func (r *Run) stalled() bool {
 		}
 	}
 	return r.Case.Placement.Kind != faults.ClientPause && next != "" && spans[next].first-spans[hit].first > limit
+}
+
+// libraryPatience is how long go-redis waits for a reply (Options.ReadTimeout).
+const libraryPatience = 3 * time.Second
+
+// overslept says whether a client that was stopped goes on after its library's
+// patience: it then sees an error where the reply lies in its connection, and
+// sends the command again where that is the library's setting. That is what
+// reply-lost shows, and not what a pause was placed for.
+func (r *Run) overslept() bool {
+	for _, m := range r.marks {
+		if m.resume == 0 {
+			continue
+		}
+		for _, st := range r.Steps {
+			if st.Client == m.resume-1 && st.Fault != "" && st.At <= m.at && m.at-st.At > libraryPatience {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Check settles what can be settled, evaluates the laws, and asks the checkers.

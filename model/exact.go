@@ -63,20 +63,34 @@ const DefaultWork = 2_000_000_000
 type Shape struct {
 	N        int   // operations
 	Restocks bool  // it has restocks that may have been applied
-	Reads    bool  // it has answered reads
+	Reads    int   // answered reads
 	Sold     int64 // units answered sold
 	Doubtful int64 // units of unknown deducts
+
+	read int64 // call of the last read
+	over int64 // when the last of the others was called or, if it did, returned
+	some bool  // there are others
 }
 
 // Add takes an operation into account.
 func (s *Shape) Add(o Operation) {
 	s.N++
+	it, counts := itemOf(o, 0)
 	switch {
-	case o.Outcome == Busy || o.Outcome == Failed:
+	case !counts:
+		return
+	case o.Op == Read:
+		s.Reads++
+		s.read = o.Call
+		return
+	case it.open:
+		s.until(it.call)
+	default:
+		s.until(it.ret)
+	}
+	switch {
 	case o.Op == Restock:
 		s.Restocks = true
-	case o.Op == Read:
-		s.Reads = s.Reads || o.Outcome == Value
 	case o.Outcome == Sold:
 		s.Sold += o.Qty
 	case o.Outcome == Unknown:
@@ -84,8 +98,17 @@ func (s *Shape) Add(o Operation) {
 	}
 }
 
-// DeductsOnly says whether the stock can only fall and nobody read it.
-func (s Shape) DeductsOnly() bool { return !s.Restocks && !s.Reads }
+func (s *Shape) until(at int64) {
+	if !s.some || at > s.over {
+		s.some, s.over = true, at
+	}
+}
+
+// DeductsOnly says whether the stock can only fall and nobody read it, but
+// perhaps once when everything was over.
+func (s Shape) DeductsOnly() bool {
+	return !s.Restocks && (s.Reads == 0 || s.Reads == 1 && (!s.some || s.read > s.over))
+}
 
 // ShapeOf is the shape of a history.
 func ShapeOf(ops []Operation) (s Shape) {

@@ -11,10 +11,11 @@ type beam struct {
 	past    backlog // since the oldest checkpoint
 	pos     int     // items the engine was given
 	points  []checkpoint
-	tries   int // at the place that resists
-	hardest int // position of that place
-	easy    int // position from which the first level will do again
-	kept    int // steps left by the last compaction
+	tries   int      // at the place that resists
+	hardest int      // position of that place
+	easy    int      // position from which the first level will do again
+	kept    int      // steps left by the last compaction
+	least   []uint64 // by kind, the unknowns that every state of the last complete checkpoint had used
 	out     *Judgement
 }
 
@@ -124,7 +125,11 @@ next:
 				continue next
 			}
 		}
-		if b.pos%checkpointEvery == 0 && b.pos > b.points[len(b.points)-1].pos {
+		switch last := b.points[len(b.points)-1].pos; {
+		case len(b.heap) == 0 && b.pos-b.points[0].pos >= checkpointEvery && b.pos > last:
+			b.quiet()
+			b.checkpoint()
+		case b.pos%checkpointEvery == 0 && b.pos > last:
 			b.checkpoint()
 		}
 		b.call(it)
@@ -157,14 +162,12 @@ func (b *beam) checkpoint() {
 	if b.pos >= b.easy {
 		b.tries, b.level = 0, b.levels()[0]
 	}
-	if b.quiet() {
-		b.complete = true
-	}
 	var spare checkpoint // its memory is used again
 	if b.complete {
 		spare = b.points[0]
 		b.past.drop(b.pos)
 		b.points = b.points[:0]
+		b.lowest()
 	} else if old := len(b.points) - densePoints; old > 0 && b.points[old].pos%(sparsePoints*checkpointEvery) != 0 {
 		spare = b.points[old]
 		b.points = slices.Delete(b.points, old, old+1)
@@ -173,9 +176,37 @@ func (b *beam) checkpoint() {
 	b.compact()
 }
 
-// quiet says whether there can only be one state: nothing is pending, and no
-// unknown can still take effect.
-func (b *beam) quiet() bool { return len(b.heap) == 0 && b.counters == 0 }
+// lowest notes, of a complete frontier, how many unknowns of each kind every
+// state has used.
+func (b *beam) lowest() {
+	b.least = b.least[:0]
+	for c := header + b.words; c < b.stride(); c++ {
+		low := b.state(0)[c]
+		for i := range b.n {
+			low = min(low, b.state(i)[c])
+		}
+		b.least = append(b.least, low)
+	}
+}
+
+// quiet makes a frontier that was cut complete again where nothing is pending,
+// if a state is left that used no unknown since the frontier was complete that
+// it did not have to: it dominates every state there can be. Without unknowns
+// there is only one.
+func (b *beam) quiet() {
+	for i := 0; i < b.n && !b.complete; i++ {
+		row, dominates := b.state(i), true
+		for c, used := range row[header+b.words:] {
+			// A kind that is new since then has been used by nobody.
+			dominates = dominates && (c < len(b.least) && used == b.least[c] || c >= len(b.least) && used == 0)
+		}
+		if dominates {
+			copy(b.state(0), row)
+			b.n, b.complete = 1, true
+			b.front = b.front[:b.stride()]
+		}
+	}
+}
 
 // resist is what happens when no state is left.
 func (b *beam) resist() {

@@ -148,7 +148,9 @@ func (e *engine) apply(row []uint64, counts []uint32) {
 			for ; n > 0; n-- {
 				used := &e.row[header+e.words+kind.column-1]
 				e.row[0] = uint64(int64(e.row[0]) + kind.delta)
-				e.log(e.row, kind.unknown[*used])
+				if e.keep {
+					e.log(e.row, kind.unknown[*used])
+				}
 				*used++
 			}
 		}
@@ -166,7 +168,7 @@ func (e *engine) available(row []uint64, k int) uint32 {
 		}
 	}
 	if kind.column > 0 {
-		n += len(kind.unknown) - int(row[header+e.words+kind.column-1])
+		n += kind.open - int(row[header+e.words+kind.column-1])
 	}
 	return uint32(n)
 }
@@ -192,7 +194,7 @@ func (e *engine) left(row []uint64, k int) uint32 {
 		n += bits.OnesCount64(mask &^ row[header+w])
 	}
 	if kind.column > 0 {
-		n += len(kind.unknown) - int(row[header+e.words+kind.column-1])
+		n += kind.open - int(row[header+e.words+kind.column-1])
 	}
 	return uint32(n)
 }

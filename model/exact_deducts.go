@@ -7,11 +7,12 @@ import (
 )
 
 // deducts decides histories in which the stock can only fall and nobody reads
-// it, for any quantities. Everything that was sold takes effect at its call. At
+// it before everything is over, for any quantities. Everything that was sold takes effect at its call. At
 // the return r of a sold-out(q) the unknowns called by then must have taken at
 // least initial - sold called by r - q + 1 units, and all of them together may
 // take no more than initial - sold. The sums they can have are a set of bits,
-// from which those that are too small are dropped at each sold-out.
+// from which those that are too small are dropped at each sold-out; at the read
+// at rest only one is left.
 type deducts struct {
 	initial, spare int64 // spare: units the unknowns may have
 	limits         Limits
@@ -83,6 +84,9 @@ func (d *deducts) answer() {
 		d.drop(need)
 		d.need = need
 	}
+	if so.lo > 0 { // the read at rest: no unknown comes after it
+		d.dropAbove(d.initial - d.sold - so.lo)
+	}
 }
 
 // drop takes out the sums below need.
@@ -93,6 +97,18 @@ func (d *deducts) drop(need int64) {
 	}
 	clear(d.sums[:need/64])
 	d.sums[need/64] &= math.MaxUint64 << (need % 64)
+}
+
+// dropAbove takes out the sums above most.
+func (d *deducts) dropAbove(most int64) {
+	if most < 0 {
+		clear(d.sums)
+		return
+	}
+	if most < d.spare {
+		d.sums[most/64] &= math.MaxUint64 >> (63 - most%64)
+		clear(d.sums[most/64+1:])
+	}
 }
 
 // doubt adds a quantity that may or may not be taken.

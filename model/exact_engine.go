@@ -21,7 +21,8 @@ type pending struct {
 type kind struct {
 	delta   int64
 	pending []int32 // slots of the definite ones, in order of return
-	unknown []int32 // indexes of the unknown ones, in order of call
+	open    int     // how many unknown ones were called
+	unknown []int32 // their indexes, in order of call, where steps are kept
 	column  int     // where a state counts the unknowns it used; 0 while there are none
 }
 
@@ -142,7 +143,10 @@ func (e *engine) call(it item) {
 			e.relayout(e.words, e.counters+1)
 			k.column = e.counters
 		}
-		k.unknown = append(k.unknown, it.index)
+		k.open++
+		if e.keep {
+			k.unknown = append(k.unknown, it.index)
+		}
 		return
 	}
 	slot := e.slot()

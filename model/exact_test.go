@@ -16,20 +16,24 @@ import (
 type class struct {
 	name                     string
 	maxQty                   int64
-	restocks, reads, unknown int // of 10, 10 and 10 operations
+	restocks, reads, unknown int  // of 10, 10 and 10 operations
+	rest                     bool // ends with the read at rest
 }
 
 var classes = []class{
-	{"deducts of one unit", 1, 0, 0, 0},
-	{"deducts of one unit with unknowns", 1, 0, 0, 3},
-	{"deducts of up to four units", 4, 0, 0, 0},
-	{"deducts of up to four units with unknowns", 4, 0, 0, 3},
-	{"one unit with restocks", 1, 3, 0, 0},
-	{"one unit with restocks and reads", 1, 3, 3, 0},
-	{"one unit with restocks, reads and unknowns", 1, 3, 3, 3},
-	{"up to three units with restocks and reads", 3, 3, 3, 0},
-	{"up to three units with restocks, reads and unknowns", 3, 3, 3, 3},
-	{"up to five units with reads and unknowns", 5, 0, 4, 4},
+	{"deducts of one unit", 1, 0, 0, 0, false},
+	{"deducts of one unit with unknowns", 1, 0, 0, 3, false},
+	{"deducts of up to four units", 4, 0, 0, 0, false},
+	{"deducts of up to four units with unknowns", 4, 0, 0, 3, false},
+	{"one unit with restocks", 1, 3, 0, 0, false},
+	{"one unit with restocks and reads", 1, 3, 3, 0, false},
+	{"one unit with restocks, reads and unknowns", 1, 3, 3, 3, false},
+	{"up to three units with restocks and reads", 3, 3, 3, 0, false},
+	{"up to three units with restocks, reads and unknowns", 3, 3, 3, 3, false},
+	{"up to five units with reads and unknowns", 5, 0, 4, 4, false},
+	{"deducts of one unit, read at rest", 1, 0, 0, 0, true},
+	{"deducts of up to four units with unknowns, read at rest", 4, 0, 0, 3, true},
+	{"up to three units with restocks and unknowns, read at rest", 3, 3, 0, 3, true},
 }
 
 // history makes one of 3 … 9 operations. Half of them are made up; the other
@@ -63,17 +67,22 @@ func (c class) history(r *rand.Rand) (int64, []Operation) {
 		}
 		ops = append(ops, o)
 	}
+	left := r.Int64N(3+c.maxQty) - 1
 	if real {
-		answerTruly(r, initial, ops)
-		if r.IntN(2) == 0 {
-			falsify(r, ops)
-		}
+		left = answerTruly(r, initial, ops)
+	}
+	if c.rest {
+		ops = AtRest(ops, &left)
+	}
+	if real && r.IntN(2) == 0 {
+		falsify(r, ops)
 	}
 	return initial, ops
 }
 
-// answerTruly replaces the answers by those of a real stock.
-func answerTruly(r *rand.Rand, initial int64, ops []Operation) {
+// answerTruly replaces the answers by those of a real stock, and says what is
+// left of it.
+func answerTruly(r *rand.Rand, initial int64, ops []Operation) int64 {
 	at := make([]int64, len(ops))
 	for i, o := range ops {
 		at[i] = o.Call
@@ -106,6 +115,7 @@ func answerTruly(r *rand.Rand, initial int64, ops []Operation) {
 			}
 		}
 	}
+	return stock
 }
 
 // falsify changes one answer.

@@ -13,6 +13,10 @@ func Explain(initial int64, ops []Operation, r Refutation) string {
 		text = fmt.Sprintf("operation %d (request %s, %s)", r.Op+1, x.Request, x)
 	}
 	text += fmt.Sprintf(" ran between %s and %s; ", Time(x.Call), Time(x.Return))
+	if readAtRest(ops, r.Op) {
+		// Everything until then had an order, or that would have failed first.
+		text = fmt.Sprintf("only with the read at rest, which shows %d, no order fits; ", x.Value)
+	}
 	switch low := leastDuring(ops, initial, x); {
 	case x.Outcome == SoldOut && low >= x.Qty:
 		text += fmt.Sprintf("at least %d units were unsold during all of it", low)

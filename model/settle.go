@@ -37,3 +37,35 @@ func Settle(ops []Operation, orders []Order, at int64) (settled []Operation, dec
 	}
 	return settled, decided
 }
+
+// AtRest ends a settled history with one quiescent read: what the counter shows
+// when nothing is in flight any more, read by somebody who is no client. A
+// counter that could not be read (nil) constrains nothing.
+func AtRest(ops []Operation, counter *int64) []Operation {
+	if counter == nil {
+		return ops
+	}
+	read := Operation{Op: Read, Outcome: Value, Value: *counter}
+	for _, o := range ops {
+		read.Client, read.Call = max(read.Client, o.Client+1), max(read.Call, o.Call+1)
+		if !o.Open {
+			read.Call = max(read.Call, o.Return+1)
+		}
+	}
+	read.Return = read.Call
+	return append(ops[:len(ops):len(ops)], read)
+}
+
+// readAtRest says whether an operation is a read that was called when all others
+// had returned that ever did.
+func readAtRest(ops []Operation, i int) bool {
+	if ops[i].Op != Read {
+		return false
+	}
+	for k, o := range ops {
+		if k != i && (o.Call >= ops[i].Call || !o.Open && o.Return >= ops[i].Call) {
+			return false
+		}
+	}
+	return true
+}

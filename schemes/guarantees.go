@@ -23,6 +23,12 @@ type Weakness struct {
 	Why   string // one sentence
 }
 
+// impossible are properties that no order of operations explains together with
+// the counter at rest, so that who declares one has declared non-linearizable: more
+// sold than there was, a counter that rests below zero or promises what does not
+// exist.
+var impossible = []model.Property{model.Oversell, model.NegativePermanent, model.PhantomUnits}
+
 // Declared collects the properties declared broken for a cell of a world,
 // "explore" or "live": those that must show there, and those that may.
 func (g Guarantees) Declared(fault, workload, retries, world string) (must, may map[model.Property]bool) {
@@ -36,6 +42,13 @@ func (g Guarantees) Declared(fault, workload, retries, world string) (must, may 
 				must[p] = true
 			} else {
 				may[p] = true
+			}
+		}
+	}
+	for _, breaks := range []map[model.Property]bool{must, may} {
+		for _, p := range impossible {
+			if breaks[p] {
+				breaks[model.NonLinearizable] = true
 			}
 		}
 	}

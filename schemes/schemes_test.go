@@ -132,3 +132,22 @@ func TestEveryScriptHasANameForReports(t *testing.T) {
 func TestRegisteringASchemeTwiceIsAMistake(t *testing.T) {
 	require.Panics(t, func() { Register(Entry{Scheme: naive{}}) })
 }
+
+// What no order explains together with the counter at rest is declared once.
+func TestWhoDeclaresTheImpossibleHasDeclaredNonLinearizable(t *testing.T) {
+	g := Guarantees{[]Weakness{
+		{Fault: "none", Breaks: []model.Property{model.NegativePermanent}},
+		{Fault: "none", Breaks: []model.Property{model.LostUnits}, World: "live"},
+		{Fault: "client-crash", Breaks: []model.Property{model.LostUnits}},
+		{Fault: "client-pause", Breaks: []model.Property{model.PhantomUnits}, World: "explore"},
+	}}
+	must, may := g.Declared("none", "unit", "off", "explore")
+	require.Equal(t, map[model.Property]bool{model.NegativePermanent: true, model.NonLinearizable: true}, must)
+	require.Equal(t, map[model.Property]bool{model.LostUnits: true}, may)
+	must, may = g.Declared("client-crash", "unit", "off", "explore")
+	require.Equal(t, map[model.Property]bool{model.LostUnits: true}, must)
+	require.Empty(t, may)
+	must, may = g.Declared("client-pause", "unit", "off", "live")
+	require.Empty(t, must)
+	require.Equal(t, map[model.Property]bool{model.PhantomUnits: true, model.NonLinearizable: true}, may)
+}

@@ -56,7 +56,7 @@ read or has a bad line, 4 a history was not decided.`,
 	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "longest time porcupine may take for one history")
 	f.Int64Var(&o.work, "work", model.DefaultWork, "states the stock checker may look at for one history")
 	f.IntVar(&o.porcupine, "porcupine", 1000, "ask porcupine too about histories of at most so many operations")
-	f.StringVar(&o.picture, "picture", "", "write porcupine's picture of a single history to this HTML file")
+	f.StringVar(&o.picture, "picture", "", "write porcupine's picture of a single history to this HTML file; of a long one, a window that is impossible by itself")
 	f.StringVar(&o.orders, "orders", "", "settle unknown outcomes from this file of durable orders")
 	f.StringVar(&o.format, "format", "text", "what to print: text or json")
 	f.BoolVar(&o.resubmits, "resubmits", false, "accept a request id that was submitted more than once")
@@ -112,9 +112,14 @@ func check(cmd *cobra.Command, args []string, o checkOptions) error {
 		if len(reports) != 1 {
 			return usageError{fmt.Errorf("--picture draws a single history, not %d", len(reports))}
 		}
-		if err := reports[0].Picture(o.picture); err != nil {
+		what, err := reports[0].Picture(o.picture, o.timeout)
+		if errors.Is(err, histories.ErrDisagree) {
+			return err
+		}
+		if err != nil {
 			return usageError{err}
 		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "picture: %s: %s\n", o.picture, what)
 	}
 	return checkStatus(reports)
 }

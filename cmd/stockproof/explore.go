@@ -40,6 +40,9 @@ func exploreCommand() *cobra.Command {
 		Long: `Cover every interleaving and every fault placement of one scheme, within bounds,
 and show the shortest execution that breaks each property. Needs no server.
 
+Before that, some execution that breaks each property is sought, with fewer
+clients first; progress tells when it is found. It need not be a shortest one.
+
 With --clients any the safety properties are decided for every number of
 clients: oversell, negative-transient, negative-permanent, phantom-units and
 double-deduct. docs/any-number-of-clients.md says how.
@@ -132,13 +135,7 @@ func exploreOne(cmd *cobra.Command, o exploreOptions) error {
 	if o.clients.any {
 		return exploreAny(ctx, cmd, o, cfg)
 	}
-	bar := newBar(cmd, 0)
-	cfg.Progress = func(p explore.Progress) {
-		bar.Describe(fmt.Sprintf("%d states, %d transitions, %d waiting", p.States, p.Transitions, p.Waiting))
-		bar.Add(1)
-	}
-	r, err := explore.Run(ctx, cfg)
-	bar.Close()
+	r, firsts, err := searchBoth(ctx, cmd, cfg)
 	if err != nil {
 		return exploreError(err)
 	}
@@ -146,9 +143,9 @@ func exploreOne(cmd *cobra.Command, o exploreOptions) error {
 		return err
 	}
 	if o.format == "json" {
-		err = exploreJSON(cmd.OutOrStdout(), cfg, r)
+		err = exploreJSON(cmd.OutOrStdout(), cfg, r, firsts)
 	} else {
-		err = exploreText(cmd.OutOrStdout(), cfg, r)
+		err = exploreText(cmd.OutOrStdout(), cfg, r, firsts)
 	}
 	if err != nil {
 		return err
@@ -158,6 +155,41 @@ func exploreOne(cmd *cobra.Command, o exploreOptions) error {
 		all = append(all, v.Status)
 	}
 	return exitOf(all)
+}
+
+// searchBoth looks for the first witnesses, which progress tells at once, and
+// then covers everything.
+func searchBoth(ctx context.Context, cmd *cobra.Command, cfg explore.Config) (r *explore.Result, firsts []explore.First, err error) {
+	lab := explore.NewLab()
+	defer func() {
+		if closeErr := lab.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	bar := newBar(cmd, 0)
+	defer bar.Close()
+	var all []model.Property
+	for _, p := range model.Properties() {
+		all = append(all, p.ID)
+	}
+	err = lab.FirstWitnesses(ctx, all, func(f explore.First) {
+		firsts = append(firsts, f)
+		bar.Tell(firstLine(f))
+	}, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg.Progress = func(p explore.Progress) {
+		bar.Describe(fmt.Sprintf("%d states, %d transitions, %d waiting", p.States, p.Transitions, p.Waiting))
+		bar.Add(1)
+	}
+	r, err = lab.Run(ctx, cfg)
+	return r, firsts, err
+}
+
+// firstLine says when a first witness was found.
+func firstLine(f explore.First) string {
+	return fmt.Sprintf("first witness of %s after %s: %d clients, %d lines", f.Property, f.After.Round(100*time.Microsecond), f.Clients, len(f.Witness.Steps))
 }
 
 // exitOf is the exit status of some verdicts, nil for 0: a violation weighs
@@ -203,7 +235,7 @@ func writeWitnesses(out string, cfg explore.Config, r *explore.Result) error {
 	return nil
 }
 
-func exploreText(w io.Writer, cfg explore.Config, r *explore.Result) error {
+func exploreText(w io.Writer, cfg explore.Config, r *explore.Result, firsts []explore.First) error {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
 	t.Style().Options = table.OptionsNoBordersAndSeparators
@@ -233,6 +265,9 @@ func exploreText(w io.Writer, cfg explore.Config, r *explore.Result) error {
 	fmt.Fprintf(&b, "%d states, %d transitions, %d of %d placements fired, %d runs of the scheme, %d store questions, %s, %.0f MB\n",
 		r.States, r.Transitions, r.PlacementsFired, r.PlacementsEnumerated, r.Extractions, r.StoreQuestions,
 		r.Elapsed.Round(time.Millisecond), float64(r.Bytes)/1e6)
+	for _, f := range firsts {
+		fmt.Fprintln(&b, firstLine(f))
+	}
 	tellWitnesses(&b, order, told)
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -262,11 +297,19 @@ type exploredVerdict struct {
 	Property model.Property
 	Status   explore.Status
 	Amount   int64
-	Detail   string `json:",omitempty"`
-	Witness  string `json:",omitempty"`
+	Detail   string         `json:",omitempty"`
+	Witness  string         `json:",omitempty"`
+	First    *exploredFirst `json:",omitempty"`
 }
 
-func exploreJSON(w io.Writer, cfg explore.Config, r *explore.Result) error {
+// exploredFirst is a witness found early, which need not be a shortest one.
+type exploredFirst struct {
+	Milliseconds float64
+	Clients      int
+	Witness      string
+}
+
+func exploreJSON(w io.Writer, cfg explore.Config, r *explore.Result, firsts []explore.First) error {
 	out := exploredJSON{
 		Scheme: cfg.Entry.Scheme.Name(), Workload: cfg.Workload.Name, Retries: cfg.Retries, Clients: cfg.Clients,
 		MaxFaults: cfg.MaxFaults, Stock: cfg.Stock, Exhaustive: r.Exhaustive, Why: r.Why,
@@ -281,6 +324,11 @@ func exploreJSON(w io.Writer, cfg explore.Config, r *explore.Result) error {
 		ev := exploredVerdict{Property: p.ID, Status: v.Status, Amount: v.Amount, Detail: v.Detail}
 		if v.Witness != nil {
 			ev.Witness = v.Witness.Timeline()
+		}
+		for _, f := range firsts {
+			if f.Property == p.ID {
+				ev.First = &exploredFirst{float64(f.After.Microseconds()) / 1000, f.Clients, f.Witness.Timeline()}
+			}
 		}
 		out.Verdicts = append(out.Verdicts, ev)
 	}

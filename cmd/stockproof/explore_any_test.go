@@ -54,7 +54,7 @@ func TestExploreTellsAnyNumberOfClientsInJSON(t *testing.T) {
 
 func TestVerifyShowsAnyNumberOfClientsApart(t *testing.T) {
 	out := t.TempDir()
-	status, stdout, stderr := command(t, "verify", "--clients", "any", "--out", out, "--scheme", "lock,lua-string", "--workload", "unit",
+	status, stdout, stderr := command(t, "verify", "--confirm", "off", "--clients", "any", "--out", out, "--scheme", "lock,lua-string", "--workload", "unit",
 		"--fault", "none,client-crash,client-pause", "--retries", "off")
 	require.Equal(t, evidence.ExitOK, status, stdout+stderr)
 	require.Contains(t, stdout, "explore, any number of clients")

@@ -21,6 +21,7 @@ func TestExploreShowsTheShortestWitnessAndExitsWith1(t *testing.T) {
 	require.Contains(t, stdout, "! pause")
 	require.Contains(t, stdout, "everything within 3 clients, 1 units, 1 faults")
 	require.Contains(t, stdout, "violates oversell=1")
+	require.Regexp(t, `first witness of oversell after [0-9.]+(µs|ms|s): 2 clients, \d+ lines`, stdout)
 }
 
 func TestExploreExitsWith0WhenEverythingHolds(t *testing.T) {
@@ -53,12 +54,13 @@ func TestExploreTellsItsResultInJSON(t *testing.T) {
 	require.Len(t, r.Verdicts, len(model.Properties()))
 	for _, v := range r.Verdicts {
 		require.Equal(t, v.Status == explore.Violated, v.Witness != "", v.Property)
+		require.Equal(t, v.Status == explore.Violated, v.First != nil, v.Property)
 	}
 }
 
 func TestVerifyExploresByDefaultAndWritesAWitnessForEachViolation(t *testing.T) {
 	out := t.TempDir()
-	status, stdout, stderr := command(t, "verify", "--out", out, "--scheme", "hincrby,lua-string", "--workload", "unit,mixed")
+	status, stdout, stderr := command(t, "verify", "--confirm", "off", "--out", out, "--scheme", "hincrby,lua-string", "--workload", "unit,mixed")
 	require.Equal(t, evidence.ExitOK, status, stdout+stderr)
 	raw, err := os.ReadFile(filepath.Join(out, "evidence.json"))
 	require.NoError(t, err)

@@ -81,16 +81,48 @@ func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *eviden
 			}
 		}
 	}
-	return confirmWitnesses(cmd, world, o.out, report)
-}
-
-// confirmWitnesses replays what explore found on real servers.
-func confirmWitnesses(cmd *cobra.Command, world *live.World, out string, report *evidence.Report) error {
 	if report.Bounds.Explore == nil {
 		return nil
 	}
+	if o.confirm == "off" {
+		report.Bounds.Unconfirmed = confirmOff
+		return nil
+	}
+	return confirmWitnesses(cmd, world, choice.Backend, o, report)
+}
+
+// confirmExplored replays what explore found alone, where there is a backend.
+func confirmExplored(cmd *cobra.Command, o verifyOptions, report *evidence.Report) (err error) {
+	switch {
+	case o.confirm == "off":
+		report.Bounds.Unconfirmed = confirmOff
+		return nil
+	case !evidence.HasWitness(report.Cells) && o.confirm == "auto":
+		return nil // nothing to replay, so no servers to start
+	}
+	ctx := cmd.Context()
+	choice, err := servers.Choose(ctx, os.Getenv)
+	var bad *servers.BadValueError
+	if err != nil {
+		if o.confirm == "require" || errors.As(err, &bad) || ctx.Err() != nil {
+			return err
+		}
+		report.Bounds.Unconfirmed = err.Error()
+		return nil
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "confirm: %s (%s); --confirm off leaves it out\n", choice.Backend, choice.Why)
+	world, err := live.Open(ctx, choice.Backend)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, world.Close()) }()
+	return confirmWitnesses(cmd, world, choice.Backend, o, report)
+}
+
+// confirmWitnesses replays what explore found on real servers.
+func confirmWitnesses(cmd *cobra.Command, world *live.World, backend servers.Backend, o verifyOptions, report *evidence.Report) error {
 	var shown *bar
-	sum, err := evidence.Confirm(cmd.Context(), world, report.Cells, out, func(of int) {
+	sum, err := evidence.Confirm(cmd.Context(), world, report.Cells, o.out, o.confirmTime, func(of int) {
 		if shown == nil {
 			shown = newBar(cmd, of)
 			shown.Describe("confirm witnesses")
@@ -100,6 +132,7 @@ func confirmWitnesses(cmd *cobra.Command, world *live.World, out string, report 
 	if shown != nil {
 		shown.Close()
 	}
+	sum.Backend = string(backend)
 	report.Bounds.Confirmed = &sum
 	return err
 }

@@ -132,6 +132,54 @@ func TestCheckDrawsThePicture(t *testing.T) {
 	require.FileExists(t, picture)
 }
 
+// A history that is too long for porcupine is drawn by a window; one that is
+// linearizable has none.
+func TestCheckDrawsAWindowOfALongHistory(t *testing.T) {
+	long := func(last string) string {
+		var b strings.Builder
+		b.WriteString(`{"sku":"s","initial":3000}` + "\n")
+		for i := range 2000 {
+			fmt.Fprintf(&b, `{"client":%d,"op":"deduct","qty":1,"call":%d,"return":%d,"outcome":"sold"}`+"\n", i%4, 10*i, 10*i+25)
+		}
+		b.WriteString(`{"client":9,"op":"deduct","qty":1,"call":20100,"return":20200,"outcome":"` + last + `"}` + "\n")
+		path := filepath.Join(t.TempDir(), "long.jsonl")
+		require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
+		return path
+	}
+	picture := filepath.Join(t.TempDir(), "p.html")
+	status, stdout, stderr := command(t, "check", "--picture", picture, long("sold_out"))
+	require.Equal(t, evidence.ExitBroken, status, stdout+stderr)
+	require.Contains(t, stderr, "picture: "+picture+": operations 1994 to 2001 of 2001")
+	require.Contains(t, stderr, "from 1009 units on")
+	page, err := os.ReadFile(picture)
+	require.NoError(t, err)
+	require.True(t, strings.Contains(string(page), "deduct(1) → sold-out"), "the answer that is false")
+	require.Less(t, len(page), 100_000)
+
+	status, _, stderr = command(t, "check", "--picture", picture, long("sold"))
+	require.Equal(t, evidence.ExitUsage, status)
+	require.Contains(t, stderr, "no window of it that is impossible by itself")
+}
+
+func TestConfirmingIsSwitchedOnAndOff(t *testing.T) {
+	t.Setenv(servers.EnvLive, "off")
+	args := []string{"verify", "--scheme", "naive", "--fault", "none", "--workload", "unit", "--retries", "off", "--out", t.TempDir()}
+	status, stdout, _ := command(t, args...)
+	require.Equal(t, evidence.ExitOK, status, stdout)
+	require.Contains(t, stdout, "nothing that explore found was replayed on real servers: ")
+	require.Contains(t, stdout, "STOCKPROOF_LIVE=off")
+	status, stdout, _ = command(t, append(args, "--confirm", "off")...)
+	require.Equal(t, evidence.ExitOK, status, stdout)
+	require.Contains(t, stdout, "on real servers: --confirm off")
+	status, stdout, stderr := command(t, append(args, "--confirm", "require")...)
+	require.Equal(t, evidence.ExitNoBackend, status, stdout+stderr)
+	require.Contains(t, stderr, "STOCKPROOF_LIVE=off")
+	for _, bad := range [][]string{{"--confirm", "perhaps"}, {"--confirm", "require", "--world", "live"}, {"--confirm-time", "-1s"}} {
+		status, _, stderr = command(t, append(args, bad...)...)
+		require.Equal(t, evidence.ExitUsage, status, stderr)
+	}
+}
+
 func TestListShowsEverythingInTextAndJSON(t *testing.T) {
 	for what, want := range map[string]string{
 		"schemes": "lua-lock", "faults": "client-pause", "properties": "oversell", "workloads": "restock",

@@ -29,6 +29,18 @@ func liveKinds(_ schemes.Entry, kinds []faults.Kind) []faults.Kind { return kind
 
 func verifyLive(*cobra.Command, verifyOptions, selection, *evidence.Report) error { return errNoLive }
 
+func confirmExplored(_ *cobra.Command, o verifyOptions, report *evidence.Report) error {
+	switch o.confirm {
+	case "require":
+		return errNoLive
+	case "off":
+		report.Bounds.Unconfirmed = confirmOff
+	default:
+		report.Bounds.Unconfirmed = errNoLive.Error()
+	}
+	return nil
+}
+
 func soak(*cobra.Command, soakOptions, []faults.Kind) error { return errNoLive }
 
 func losses() []string { return []string{"aof-tail"} }

@@ -43,6 +43,13 @@ func (b *bar) Describe(what string) { b.tracker.UpdateMessage(what) }
 // Add says that n more steps are done.
 func (b *bar) Add(n int) { b.tracker.Increment(int64(n)) }
 
+// Tell says something that stays when the bar is gone.
+func (b *bar) Tell(what string) {
+	if b.writer != nil {
+		b.writer.Log("%s", what)
+	}
+}
+
 // Close removes the bar.
 func (b *bar) Close() {
 	if b.writer == nil {

@@ -65,7 +65,7 @@ func TestASchedulesReplayOnRealServersHasTheSameExitStatus(t *testing.T) {
 func TestVerifyConfirmsTheWitnessesOfExploreOnRealServers(t *testing.T) {
 	needLive(t)
 	out := t.TempDir()
-	status, stdout, stderr := command(t, "verify", "--world", "all", "--out", out, "--scheme", "lua-string", "--fault", "store-loses,client-crash",
+	status, stdout, stderr := command(t, "verify", "--out", out, "--scheme", "lua-string", "--fault", "store-loses,client-crash",
 		"--workload", "unit", "--retries", "off", "--clients", "2")
 	require.Equal(t, evidence.ExitOK, status, stdout+stderr)
 	raw, err := os.ReadFile(filepath.Join(out, "evidence.json"))

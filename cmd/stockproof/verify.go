@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,8 @@ type verifyOptions struct {
 	schemes, faults, loads, allRetries []string
 	clients                            amount
 	maxFaults                          int
+	confirm                            string
+	confirmTime                        time.Duration
 }
 
 func verifyCommand() *cobra.Command {
@@ -30,6 +33,11 @@ func verifyCommand() *cobra.Command {
 
 The explore world covers every interleaving and fault placement within bounds
 and needs no server. The live world runs every placement on real servers.
+
+Each execution that explore found is replayed on real servers where there are
+some (--confirm auto), which evidence.json notes as confirmed_live; what was not
+replayed is named with the reason. With --confirm off none is, with --confirm
+require a missing backend is an error.
 
 Exit status: 0 every verdict is as the scheme declares it, 1 one is not,
 2 bad usage, 3 no backend for live runs, 4 a verdict is inconclusive.`,
@@ -46,9 +54,13 @@ Exit status: 0 every verdict is as the scheme declares it, 1 one is not,
 	f.StringSliceVar(&o.schemes, "scheme", nil, "only these schemes (default: all)")
 	f.StringSliceVar(&o.faults, "fault", nil, "only these faults (default: all)")
 	f.StringSliceVar(&o.loads, "workload", nil, "only these workloads (default: all)")
+	f.StringVar(&o.confirm, "confirm", "auto", "replay what explore found on real servers: auto (where there are some), off, or require")
+	f.DurationVar(&o.confirmTime, "confirm-time", 5*time.Minute, "begin no further replay after this long; 0: replay all")
 	f.StringSliceVar(&o.allRetries, "retries", faults.Retries(), "retry settings of go-redis: off, default")
 	return cmd
 }
+
+const confirmOff = "--confirm off"
 
 // selection is what the flags ask for.
 type selection struct {
@@ -67,6 +79,15 @@ func (o verifyOptions) selection() (s selection, err error) {
 	}
 	if err := oneOf("engine", o.engine, "miniredis", "redis"); err != nil {
 		return s, err
+	}
+	if err := oneOf("confirm", o.confirm, "auto", "off", "require"); err != nil {
+		return s, err
+	}
+	if o.confirm == "require" && o.world == "live" {
+		return s, usageError{errors.New("--confirm require: --world live has no executions of explore to replay")}
+	}
+	if o.confirmTime < 0 {
+		return s, usageError{errors.New("--confirm-time is not negative")}
 	}
 	if o.maxFaults < 1 {
 		return s, usageError{errors.New("--faults is at least 1")}
@@ -135,6 +156,9 @@ func verify(cmd *cobra.Command, o verifyOptions) error {
 	var broke error
 	if o.world != "live" {
 		broke = verifyExplore(cmd, o, s, &report)
+	}
+	if o.world == "explore" && broke == nil {
+		broke = confirmExplored(cmd, o, &report)
 	}
 	if o.world != "explore" && broke == nil {
 		broke = verifyLive(cmd, o, s, &report)

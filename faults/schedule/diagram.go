@@ -114,7 +114,11 @@ func (p *picture) draw(s *Schedule, st *Step) {
 	case faults.ClientCrash:
 		p.add(mark{over: []string{st.Client}, text: "crashes", ends: true})
 	case faults.ClientPause:
-		p.add(mark{over: []string{st.Client}, text: "stands still", pauses: true})
+		text := "stands still"
+		if st.Unread {
+			text += ", the reply unread"
+		}
+		p.add(mark{over: []string{st.Client}, text: text, pauses: true})
 	}
 	for _, name := range st.Wakes {
 		p.note("gets a message", name)

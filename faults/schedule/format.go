@@ -127,7 +127,7 @@ func (s *Schedule) Text(i int) string {
 		parts = append(parts, "=> "+st.Reply.String())
 	}
 	if st.Fault != "" {
-		parts = append(parts, "! "+faultWords[st.Fault])
+		parts = append(parts, "! "+st.faultWord())
 	}
 	var after []string
 	if st.Stock != nil {

@@ -174,8 +174,10 @@ func (p *parser) aftermath(rest string, st *Step) (err error) {
 	if token == "!" {
 		token, rest = cutWord(after)
 		var ok bool
-		if st.Fault, ok = faultByWord(token); !ok {
-			return fmt.Errorf("%q is no fault of a step; there are crash, pause, request-lost, reply-lost, request-delayed, commit-reply-lost", token)
+		if st.Fault, ok = faultByWord(token); token == unreadPause {
+			st.Fault, st.Unread = faults.ClientPause, true
+		} else if !ok {
+			return fmt.Errorf("%q is no fault of a step; there are crash, pause, pause-unread, request-lost, reply-lost, request-delayed, commit-reply-lost", token)
 		}
 		token, after = cutWord(rest)
 	}

@@ -173,7 +173,10 @@ type Step struct {
 	// Fault at the step: after the reply for ClientCrash and ClientPause (of
 	// either length: the waits tell), instead of it for RequestLost and
 	// RequestDelayed, on its way back for ReplyLost and CommitReplyLost.
-	Fault   faults.Kind
+	Fault faults.Kind
+	// Unread: the client of a ClientPause stops before it has read the reply, and
+	// reads it when it resumes.
+	Unread  bool
 	Wait    time.Duration
 	Lost    int    // writes that Redis forgets
 	Request string // that Submits gives to the client
@@ -234,6 +237,17 @@ var faultWords = map[faults.Kind]string{
 	faults.ReplyLost:       "reply-lost",
 	faults.RequestDelayed:  "request-delayed",
 	faults.CommitReplyLost: "commit-reply-lost",
+}
+
+// unreadPause is the word for a pause with Unread.
+const unreadPause = "pause-unread"
+
+// faultWord is the fault of a step as a schedule writes it.
+func (st *Step) faultWord() string {
+	if st.Unread {
+		return unreadPause
+	}
+	return faultWords[st.Fault]
 }
 
 func faultByWord(word string) (faults.Kind, bool) {
