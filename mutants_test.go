@@ -223,6 +223,13 @@ var convictions = []struct {
 				req.ID, req.SKU, req.Buyer, req.Qty)
 			return model.SoldOut, err
 		}}}, schemes.Stores{Redis: true, SQL: true}, "unit", inTurn, []model.Property{model.OrderMismatch, model.FalseSoldOut}},
+
+	// The fourth client does the background role.
+	{workingMutant{auditedMutant{mutant{"its consumer acknowledges before it writes", "stream-order", deductsAsItsBase}}, acknowledgesFirst},
+		schemes.Stores{Redis: true, SQL: true}, "unit", at(faults.ClientCrash, c+1, 2), []model.Property{model.OrderMismatch}},
+
+	{workingMutant{auditedMutant{mutant{"its consumer only looks", "stream-order", deductsAsItsBase}}, looksOnly},
+		schemes.Stores{Redis: true, SQL: true}, "unit", inTurn, []model.Property{model.OrderMismatch}},
 }
 
 func init() {

@@ -154,8 +154,12 @@ func (l *Lab) RunAny(ctx context.Context, cfg AnyConfig) (*AnyResult, error) {
 func (l *Lab) countClients(ctx context.Context, cfg AnyConfig, most uint8, x *alike, r *AnyResult) (found map[model.Property]bool, err error) {
 	defer rescue(&err)
 	r.Finite, r.Cap = false, most
-	if cfg.Entry.ByName {
+	switch {
+	case cfg.Entry.ByName:
 		r.Why = "what a client does depends on its name: clients cannot be told apart only by their counts"
+		return nil, nil
+	case schemes.Works(cfg.Entry.Scheme):
+		r.Why = "a background role is shown the names of clients: they are not counted"
 		return nil, nil
 	}
 	twice := slices.Contains(cfg.Faults, faults.DuplicateRequest)

@@ -19,7 +19,8 @@ type Config struct {
 	Entry    schemes.Entry
 	Workload faults.Workload
 	// Clients is how many take part; 0 means the workload's. More repeat its
-	// programs from the first.
+	// programs from the first. Who does the background role of a scheme that has
+	// one takes part beside them and is not counted.
 	Clients int
 	Stock   int64  // units on sale; 0 means the workload's
 	Retries string // "off", or "default" for go-redis's own three retries
@@ -139,7 +140,7 @@ func (c *Config) complete() error {
 		}
 		c.Times.Replicas = 1
 	}
-	n := c.Clients + extras(*c)
+	n := len(c.company()) + extras(*c)
 	for _, f := range c.Faults {
 		if f != faults.None && kindIndex(f) == 0 {
 			return fmt.Errorf("%w: fault %s is not placed in explore", ErrConfig, f)
@@ -157,6 +158,20 @@ func (c *Config) complete() error {
 		}
 	}
 	return nil
+}
+
+// company are the programs of those who take part: the clients, and who does
+// the scheme's background role unless a program of the workload does. Call it
+// after Clients is set.
+func (c *Config) company() [][]faults.Call {
+	load := faults.Workload{}
+	for i := range c.Clients {
+		load.Clients = append(load.Clients, c.Workload.Clients[i%len(c.Workload.Clients)])
+	}
+	if schemes.Works(c.Entry.Scheme) {
+		load = load.WithWork()
+	}
+	return load.Clients
 }
 
 func (c *Config) maxRetries() int {

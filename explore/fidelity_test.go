@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,14 @@ func TestEveryRedisTransitionIsThatOfARealServer(t *testing.T) {
 			if cfg.Stock != 1 || alreadyWith(cfg) || pointless(cfg.Entry, kind) ||
 				cfg.Workload.Name == "restock" && (kind == faults.DuplicateRequest || kind == faults.StoreLoses || cfg.Entry.Scheme.Name() == "watch-multi") {
 				return // large, and their commands are asked for in the other workloads
+			}
+			if cfg.Entry.Wider {
+				if cfg.Workload.Name == "unit" || cfg.Retries == "off" {
+					return
+				}
+				cfg.Clients = 2
+				cfg.Workload.Clients = slices.Clone(cfg.Workload.Clients)
+				slices.Reverse(cfg.Workload.Clients) // the one who also puts back is the last
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

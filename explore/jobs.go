@@ -5,6 +5,7 @@ import (
 
 	"stockproof/faults"
 	"stockproof/faults/schedule"
+	"stockproof/model"
 	"stockproof/schemes"
 )
 
@@ -72,8 +73,11 @@ func (l *Lab) extraPrograms(cfg Config, symmetry bool, n, index int, programs []
 		return err
 	}
 	if resubmissions(cfg) > 0 {
-		for origin := range cfg.Clients {
+		for origin := range len(cfg.company()) {
 			for op, call := range programs[origin].calls {
+				if call.Op == model.Work {
+					continue // nobody requests it
+				}
 				p := program{client: name, requests: []string{programs[origin].requests[op]}, resubmits: true, origin: origin, originOp: op}
 				if err := add(call, self, foreignRequest, p); err != nil {
 					return nil, err

@@ -177,8 +177,8 @@ func (j *judge) outline(id uint32) uint32 {
 	return v
 }
 
-// profile looks at servers at rest: every lease over, then the counter, the
-// orders, and one more buyer who tries.
+// profile looks at servers at rest: every lease over and the background role
+// done, then the counter, the orders, and one more buyer who tries.
 func (j *judge) profile(at int32) *profile {
 	for int(at) >= len(j.profiles) {
 		j.profiles = append(j.profiles, nil)
@@ -187,7 +187,10 @@ func (j *judge) profile(at int32) *profile {
 		return p
 	}
 	w := j.s.world
-	rested := w.atRest(at)
+	rested, err := w.atEnd(at)
+	if err != nil {
+		fail(err)
+	}
 	p := &profile{counter: j.s.counter(rested)}
 	if j.audited {
 		_, r, err := w.alone(rested, orders, 0, prober)
@@ -234,6 +237,9 @@ func (j *judge) history(x *state, p *profile) ([]model.Operation, model.Rest) {
 		for op := 0; op <= int(l.op) && op < len(prog.calls); op++ {
 			e := l.past[op]
 			open := op == int(l.op)
+			if prog.calls[op].Op == model.Work {
+				continue // no buyer's
+			}
 			if open {
 				if !l.begun {
 					continue

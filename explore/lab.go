@@ -193,16 +193,17 @@ func (l *Lab) with(cfg Config, search func(Config, bool) (*Result, error)) (*Res
 }
 
 // symmetric says whether clients may be renamed at all. A request submitted
-// again ties two clients together, and a database knows clients by session as
-// well as by name. A scheme may go by names too.
+// again ties two clients together, a database knows clients by session as well
+// as by name, and who does a background role is shown the names of others. A
+// scheme may go by names too.
 func symmetric(cfg Config) bool {
-	return resubmissions(cfg) == 0 && !cfg.Entry.Stores.SQL && !cfg.Entry.ByName
+	return resubmissions(cfg) == 0 && !cfg.Entry.Stores.SQL && !cfg.Entry.ByName && !schemes.Works(cfg.Entry.Scheme)
 }
 
 // cast prepares the programs and the clients of a search.
 func (l *Lab) cast(cfg Config, symmetry bool) (programs []program, clients []uint8, err error) {
-	for i := range cfg.Clients {
-		calls := cfg.Workload.Clients[i%len(cfg.Workload.Clients)]
+	company := cfg.company()
+	for i, calls := range company {
 		if symmetry {
 			known := -1
 			for who := range programs {
@@ -236,7 +237,7 @@ func (l *Lab) cast(cfg Config, symmetry bool) (programs []program, clients []uin
 		programs = append(programs, p)
 	}
 	for n := range extras(cfg) {
-		list, err := l.extraPrograms(cfg, symmetry, n, cfg.Clients+n, programs)
+		list, err := l.extraPrograms(cfg, symmetry, n, len(company)+n, programs)
 		if err != nil {
 			return nil, nil, err
 		}

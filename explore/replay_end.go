@@ -65,7 +65,7 @@ func (r *replayer) conclude(w *world) (schedule.End, error) {
 		if op.Open && op.label.Outcome == schedule.Unfinished && r.clients[op.label.Client].crashed {
 			op.label.Outcome = model.Unknown
 		}
-		if op.Op != schedule.Load && op.Op != schedule.Reconcile {
+		if op.Op != schedule.Load && op.Op != schedule.Reconcile && op.Op != model.Work {
 			ops = append(ops, op.Operation)
 		}
 		end.Outcomes = append(end.Outcomes, op.label)
@@ -77,7 +77,10 @@ func (r *replayer) conclude(w *world) (schedule.End, error) {
 		return end, nil
 	}
 	at, _ := w.change(-1, func(moment) moment { return r.now })
-	at = w.atRest(at)
+	at, err := w.atEnd(at)
+	if err != nil {
+		return end, err
+	}
 	rest := model.Rest{Initial: r.s.Stock, Taken: r.taken, Lowest: &r.lowest}
 	left, err := w.count(at)
 	if err != nil {

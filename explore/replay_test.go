@@ -42,7 +42,7 @@ func TestRandomExecutionsAreThoseOfFreshlyRunCode(t *testing.T) {
 	engine, err := redisstore.NewMini()
 	require.NoError(t, err)
 	t.Cleanup(func() { engine.Close() }) // after the parallel subtests
-	const perCell, seed = 12, 20261130
+	const perCell, ofTheWider, seed = 12, 4, 20261130
 	t.Logf("seed %d", seed)
 	for _, e := range schemes.All() {
 		for _, retries := range []string{"off", "default"} {
@@ -63,7 +63,11 @@ func TestRandomExecutionsAreThoseOfFreshlyRunCode(t *testing.T) {
 						}
 						s, err := lab.prepare(cfg, symmetry && symmetric(cfg))
 						require.NoError(t, err)
-						for range perCell {
+						n := perCell
+						if e.Wider {
+							n = ofTheWider
+						}
+						for range n {
 							w := s.walk(rnd)
 							require.NoError(t, Replay(e, reread(t, w), engine), "\n%s", w.Timeline())
 						}
@@ -103,6 +107,9 @@ func TestWitnessesReplay(t *testing.T) {
 				t.Run(e.Scheme.Name()+"/"+string(k), func(t *testing.T) {
 					t.Parallel()
 					cfg := one(t, e.Scheme.Name(), k, "mixed", "default")
+					if e.Wider {
+						cfg.Clients = 2
+					}
 					for p, v := range search(t, lab, cfg).Verdicts {
 						if v.Witness != nil {
 							require.NoError(t, Replay(e, reread(t, v.Witness), engine), "%s\n%s", p, v.Witness.Timeline())

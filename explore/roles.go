@@ -68,6 +68,20 @@ func perform(ctx context.Context, scheme schemes.Scheme, env schemes.Env, r role
 			res.outcome = model.Unknown
 		}
 		return res
+	case work:
+		s, ok := scheme.(schemes.Worker)
+		if !ok {
+			return lacks("Work")
+		}
+		left, err := s.Work(ctx, env, sku)
+		res := ended(model.OK, err)
+		if left {
+			res.value = 1
+		}
+		if err != nil {
+			res.outcome = model.Failed
+		}
+		return res
 	case orders:
 		s, ok := scheme.(schemes.Auditor)
 		if !ok {

@@ -114,4 +114,5 @@ const (
 
 	reconcile = action("reconcile")
 	orders    = action("orders")
+	work      = action(model.Work)
 )

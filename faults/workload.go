@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"stockproof/model"
@@ -20,6 +21,21 @@ type Workload struct {
 	Summary string
 	Stock   int64    // units a live run starts with; explore also tries others
 	Clients [][]Call // one program a client
+}
+
+// WithWork is the workload with one more client, the last to arrive, that does
+// one round of the scheme's background role. A workload that says itself who
+// does such rounds stays as it is.
+func (w Workload) WithWork() Workload {
+	for _, calls := range w.Clients {
+		for _, c := range calls {
+			if c.Op == model.Work {
+				return w
+			}
+		}
+	}
+	w.Clients = append(slices.Clone(w.Clients), []Call{{Op: model.Work}})
+	return w
 }
 
 var workloads = []Workload{

@@ -41,7 +41,9 @@ func (r *replay) conclude(ctx context.Context) (schedule.End, error) {
 		if op.Open && op.label.Outcome == schedule.Unfinished && r.clients[op.label.Client].crashed {
 			op.label.Outcome = model.Unknown
 		}
-		ops = append(ops, op.Operation)
+		if op.Op != model.Work {
+			ops = append(ops, op.Operation)
+		}
 		end.Outcomes = append(end.Outcomes, op.label)
 	}
 	if !rests {
@@ -51,6 +53,9 @@ func (r *replay) conclude(ctx context.Context) (schedule.End, error) {
 		return end, nil
 	}
 	if _, err := r.world.leasesOver(ctx, r.entry, r.env, r.sku); err != nil {
+		return end, err
+	}
+	if err := r.world.workDone(ctx, r.entry, r.env, r.sku); err != nil {
 		return end, err
 	}
 	rest := model.Rest{Initial: r.s.Stock, Taken: r.taken, Lowest: &r.lowest}

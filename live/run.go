@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -58,6 +59,7 @@ func (c Case) Name() string {
 type Run struct {
 	Case     Case
 	History  histories.History // as recorded: doubts are open
+	Worked   []schedule.Answer // rounds of the background role; they are part of no history
 	Settled  histories.History // doubts decided from the orders, where there are any
 	Decided  int               // how many
 	Open     int               // unknowns that stayed
@@ -176,6 +178,8 @@ type stage struct {
 	done      []chan struct{} // by client: closed when its program ended
 	errs      chan error
 	notes     chan string
+	working   sync.Mutex // of
+	worked    []schedule.Answer
 }
 
 // Run makes one run. An error means that the run says nothing: a server died,
@@ -189,6 +193,7 @@ func (w *World) Run(ctx context.Context, c Case) (run *Run, err error) {
 		defer turn.Release(1)
 	}
 	began := time.Now()
+	c = c.withWork()
 	ctx, cancel := context.WithTimeoutCause(ctx, runLimit, fmt.Errorf("run %s: not done after %s", c.Name(), runLimit))
 	defer cancel()
 	n := w.runs.Add(1)
@@ -359,7 +364,7 @@ func (s *stage) begin(ctx context.Context, client int) {
 				Op: call.Op, SKU: s.sku, Qty: call.Qty, Request: s.requestID(client, i), Buyer: faults.ClientName(client),
 			}
 			s.conductor.serving(client, op)
-			handle := s.rec.Call(client, op.Op, op.Qty, op.Request)
+			returns := s.called(client, i, op)
 			a, err := s.procs[client].Run(ctx, op)
 			if errors.Is(err, clients.ErrGone) && s.conductor.mayDie(client) {
 				return // the operation stays an open unknown
@@ -368,7 +373,7 @@ func (s *stage) begin(ctx context.Context, client int) {
 				s.errs <- fmt.Errorf("client %s: %w", faults.ClientName(client), err)
 				return
 			}
-			s.rec.Return(handle, a.Outcome, a.Value)
+			returns(a)
 			s.conductor.happened(mark{event: schedule.Event{Client: faults.ClientName(client), N: i + 1}})
 			if a.Err != "" {
 				s.notes <- fmt.Sprintf("%s: %s (%s)", faults.RequestID(client, i), a.Outcome, a.Err)
@@ -522,7 +527,11 @@ func (w *World) leasesOver(ctx context.Context, e schemes.Entry, env schemes.Env
 	if !ok {
 		return false, nil
 	}
-	for _, key := range leased.LeaseKeys(sku) {
+	keys, err := leaseKeys(ctx, env, leased.LeaseKeys(sku))
+	if err != nil {
+		return false, err
+	}
+	for _, key := range keys {
 		for {
 			left, err := env.Redis.PTTL(ctx, key).Result()
 			if err != nil {
@@ -585,6 +594,12 @@ func (s *stage) collect(ctx context.Context) (*Run, error) {
 	close(s.notes)
 	for n := range s.notes {
 		run.Notes = append(run.Notes, s.anonymous(n))
+	}
+	s.working.Lock()
+	run.Worked = slices.Clone(s.worked)
+	s.working.Unlock()
+	if err := s.world.workDone(ctx, s.c.Entry, s.env, s.sku); err != nil {
+		return run, err
 	}
 	if auditor, ok := s.c.Entry.Scheme.(schemes.Auditor); ok {
 		orders, err := auditor.Orders(ctx, s.now(), s.sku)

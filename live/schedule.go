@@ -46,6 +46,7 @@ func (r *Run) Draft() (*schedule.Draft, error) {
 		ops[o.Client]++
 		d.Outcomes = append(d.Outcomes, schedule.Answer{Client: faults.ClientName(o.Client), N: ops[o.Client], Outcome: o.Outcome, Value: o.Value})
 	}
+	d.Outcomes = append(d.Outcomes, r.Worked...)
 	if r.Rest.Counter != nil {
 		d.Final = schedule.Stock{Known: true, Units: *r.Rest.Counter}
 	}

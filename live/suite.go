@@ -40,7 +40,7 @@ func (w *World) Observe(ctx context.Context, e schemes.Entry, load faults.Worklo
 	if err != nil {
 		return nil, fmt.Errorf("observe the steps of %s: %w", e.Scheme.Name(), err)
 	}
-	return commands(load, run.Steps), nil
+	return commands(run.Case.Workload, run.Steps), nil
 }
 
 func commands(load faults.Workload, log []Step) [][]string {
@@ -76,7 +76,7 @@ func (w *World) Places(ctx context.Context, e schemes.Entry, load faults.Workloa
 	if kind == faults.ScriptFlush && !slices.ContainsFunc(run.Steps, func(s Step) bool { return strings.HasPrefix(s.Name, "EVALSHA") }) {
 		return nil, nil
 	}
-	plan := faults.Plan(kind, commands(load, run.Steps))
+	plan := faults.Plan(kind, commands(run.Case.Workload, run.Steps))
 	wrote := false
 	has := map[faults.Placement]bool{}
 	for _, s := range run.Steps {

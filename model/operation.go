@@ -39,11 +39,14 @@ func (o Outcome) String() string {
 // Op is the kind of an operation.
 type Op string
 
-// The kinds of operation.
+// The kinds of operation a client runs.
 const (
 	Deduct  Op = "deduct"
 	Restock Op = "restock"
 	Read    Op = "read"
+	// Work is one round of a scheme's background role, which a client of its own
+	// runs. It asks for no units and is part of no history.
+	Work Op = "work"
 )
 
 // Operation is one line of a history: what one client asked and what it was

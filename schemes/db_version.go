@@ -19,43 +19,12 @@ func init() {
 }
 
 // dbVersion is the optimistic lock in SQL.
-type dbVersion struct{ orderTable }
+type dbVersion struct {
+	rowStock
+	orderTable
+}
 
 func (dbVersion) Name() string { return "db-version" }
-
-// Load stores the units as version 0; loading again overwrites.
-func (dbVersion) Load(ctx context.Context, env Env, sku string, units int64) error {
-	_, err := env.DB.ExecContext(ctx,
-		`INSERT INTO goods (sku, stock, version) VALUES ($1, $2, 0)
-		 ON CONFLICT (sku) DO UPDATE SET stock = EXCLUDED.stock, version = goods.version + 1`, sku, units)
-	return err
-}
-
-// Read answers the committed stock; ErrNoStock when the row is missing.
-func (dbVersion) Read(ctx context.Context, env Env, sku string) (int64, error) {
-	var left int64
-	err := env.DB.QueryRowContext(ctx, `SELECT stock FROM goods WHERE sku = $1`, sku).Scan(&left)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, fmt.Errorf("%w: %s", ErrNoStock, sku)
-	}
-	return left, err
-}
-
-// Restock adds the units in one statement that commits by itself.
-func (dbVersion) Restock(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
-		return model.Failed, err
-	}
-	res, err := env.DB.ExecContext(ctx,
-		`UPDATE goods SET stock = stock + $1, version = version + 1 WHERE sku = $2`, req.Qty, req.SKU)
-	if err != nil {
-		return afterCommit(err), err
-	}
-	if rows, _ := res.RowsAffected(); rows != 1 {
-		return model.Failed, fmt.Errorf("%w: %s", ErrNoStock, req.SKU)
-	}
-	return model.OK, nil
-}
 
 // Deduct reads, then updates under the version it read and writes the order in
 // the same transaction. Everything before COMMIT is undone by the server when

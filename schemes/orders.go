@@ -40,6 +40,11 @@ func ordersWhere(ctx context.Context, env Env, query, sku string) ([]model.Order
 	if err != nil {
 		return nil, err
 	}
+	return scanOrders(rows)
+}
+
+// scanOrders reads rows of request id and units to their end.
+func scanOrders(rows *sql.Rows) ([]model.Order, error) {
 	defer rows.Close()
 	var orders []model.Order
 	for rows.Next() {

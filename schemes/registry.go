@@ -15,8 +15,8 @@ type Entry struct {
 	// Waits says that the scheme heeds Config.Replicas.
 	Waits bool
 	// Wider marks a scheme beyond those of the two design notes and their controls.
-	// The everyday suite explores it as fully, but runs it live at fewer places;
-	// the build tag long runs all of them.
+	// The everyday suite leaves out its largest searches and runs it live at fewer
+	// places; the build tag long, and stockproof verify, leave out nothing.
 	Wider bool
 	// ByName says that the scheme's steps depend on what its client, buyer or
 	// request is called, not only on what it is told. explore then runs the code

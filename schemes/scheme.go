@@ -94,6 +94,23 @@ type Recorder interface {
 	RecordLife() time.Duration // as published
 }
 
+// Worker is a scheme with a background role: a consumer, a relay, a sweeper, a
+// reconciliation job. A process beside the buyers' runs it, in rounds.
+//
+// Work does one round and answers whether it left something to do for a later
+// round, such as a reservation whose time is not yet over. A round may end
+// anywhere (a crash), and the next one, in whatever process, has to make do with
+// what it finds in the stores. An error is a round that did not come to its end.
+type Worker interface {
+	Work(ctx context.Context, env Env, sku string) (left bool, err error)
+}
+
+// Works says whether a scheme has a background role.
+func Works(s Scheme) bool {
+	_, ok := s.(Worker)
+	return ok
+}
+
 // Stores says which servers a scheme talks to.
 type Stores struct {
 	Redis bool
@@ -101,7 +118,8 @@ type Stores struct {
 }
 
 // Leaser names the keys whose expiry ends a lease a client may have left
-// behind; a run is at rest only when none of them exists any more.
+// behind; a run is at rest only when none of them exists any more. A name that
+// ends in * stands for all keys that begin so.
 type Leaser interface {
 	LeaseKeys(sku string) []string
 }

@@ -128,7 +128,8 @@ func TestAFailureIsCalledCertainOnlyWhereItIs(t *testing.T) {
 
 func TestEveryScriptHasANameForReports(t *testing.T) {
 	for _, s := range []*redis.Script{luaHashScript, luaStringScript, redissonAcquire, redissonRelease, redissonRenew,
-		luaJournalScript, luaLimitScript, fencedAcquire, fencedWrite, fencedRelease, journalFirstDeduct, journalFirstRestock} {
+		luaJournalScript, luaLimitScript, fencedAcquire, fencedWrite, fencedRelease, journalFirstDeduct, journalFirstRestock,
+		streamOrderScript, holdReserve, holdEnd, holdDue} {
 		require.NotEmpty(t, ScriptName(s.Hash()))
 	}
 	require.Empty(t, ScriptName("no such script"))

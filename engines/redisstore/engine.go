@@ -41,6 +41,7 @@ var allowed = set(`GET SET SETNX SETEX PSETEX GETSET GETDEL GETEX MGET MSET MSET
 	HGET HSET HSETNX HMSET HMGET HGETALL HDEL HEXISTS HINCRBY HINCRBYFLOAT HKEYS HVALS HLEN
 	LPUSH RPUSH LPUSHX RPUSHX LPOP RPOP LLEN LRANGE LINDEX LREM LSET LTRIM LINSERT LMOVE RPOPLPUSH
 	SADD SREM SCARD SISMEMBER SMISMEMBER SMEMBERS
+	XADD XLEN XRANGE XREADGROUP XACK XGROUP
 	DEL UNLINK EXISTS TYPE EXPIRE PEXPIRE PERSIST TTL PTTL RENAME RENAMENX KEYS
 	EVAL EVALSHA SCRIPT PUBLISH PING ECHO`)
 
@@ -68,7 +69,7 @@ func Check(args []string) error {
 	if name := strings.ToUpper(args[0]); !allowed[name] && !sessionCommands[name] {
 		return fmt.Errorf("%w: command %s", ErrOutside, name)
 	}
-	return nil
+	return checkStream(args)
 }
 
 // checkOn is Check for a connection: without a name it cannot have a session.

@@ -155,6 +155,16 @@ func (m *Mini) restore(s State) error {
 			if _, err := m.server.RPush(k.Name, k.Values...); err != nil {
 				return err
 			}
+		case Stream:
+			for _, command := range k.rebuild() {
+				reply, err := m.roundTrip(command)
+				if err == nil && strings.HasPrefix(reply, "-") {
+					err = fmt.Errorf("%s: %s", command[0], Pretty(reply))
+				}
+				if err != nil {
+					return err
+				}
+			}
 		case Set:
 			if _, err := m.server.SAdd(k.Name, k.Values...); err != nil {
 				return err
@@ -209,6 +219,12 @@ func (m *Mini) dump(before State, args []string, reply string) (State, error) {
 				return State{}, err
 			}
 			k.Values = append([]string(nil), values...)
+		case Stream:
+			values, err := m.stream(name)
+			if err != nil {
+				return State{}, err
+			}
+			k.Values = values
 		default:
 			return State{}, fmt.Errorf("%w: %s made key %s of type %s", ErrOutside, args[0], name, k.Type)
 		}
@@ -235,6 +251,35 @@ func (m *Mini) dump(before State, args []string, reply string) (State, error) {
 	}
 	m.scripts = strings.Join(s.shas(), " ")
 	return s.sorted(), nil
+}
+
+// stream reads a stream.
+func (m *Mini) stream(name string) ([]string, error) {
+	ask := func(args ...string) (any, error) {
+		reply, err := m.roundTrip(args)
+		if err != nil {
+			return nil, err
+		}
+		return parseReply(reply)
+	}
+	entries, err := ask("XRANGE", name, "-", "+")
+	if err != nil {
+		return nil, err
+	}
+	groups, err := ask("XINFO", "GROUPS", name)
+	if err != nil {
+		return nil, err
+	}
+	var pending []any
+	for _, g := range items(groups) {
+		p, err := ask("XPENDING", name, fmt.Sprint(items(g)[1]), "-", "+", manyPending)
+		if err != nil {
+			return nil, err
+		}
+		pending = append(pending, p)
+	}
+	s, err := readStream(entries, groups, pending)
+	return s.values(), err
 }
 
 // published reads what was published since the last call: a message of our own

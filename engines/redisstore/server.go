@@ -133,7 +133,12 @@ for _, k in ipairs(redis.call('KEYS', '*')) do
   if t == 'string' then v = {redis.call('GET', k)}
   elseif t == 'hash' then v = redis.call('HGETALL', k)
   elseif t == 'list' then v = redis.call('LRANGE', k, 0, -1)
-  elseif t == 'set' then v = redis.call('SMEMBERS', k) end
+  elseif t == 'set' then v = redis.call('SMEMBERS', k)
+  elseif t == 'stream' then
+    local groups, pending = redis.call('XINFO', 'GROUPS', k), {}
+    for i, g in ipairs(groups) do pending[i] = redis.call('XPENDING', k, g[2], '-', '+', ARGV[1]) end
+    v = {redis.call('XRANGE', k, '-', '+'), groups, pending}
+  end
   out[#out + 1] = {k, t, redis.call('PTTL', k), v}
 end
 return out`
@@ -186,7 +191,7 @@ func (s *Server) ask(state State, args []string) (r Result, steady bool, err err
 	}
 	asked := send(args...)
 	exists := send("SCRIPT", "EXISTS", sha)
-	dumped := send("EVAL", dumpScript, "0")
+	dumped := send("EVAL", dumpScript, "0", manyPending)
 	send("PUBLISH", endChannel, end)
 	clock := send("TIME")
 
@@ -222,8 +227,12 @@ func restoring(state State) [][]string {
 		list = append(list, []string{"SCRIPT", "LOAD", state.Scripts[sha]})
 	}
 	for _, k := range state.Keys {
-		verb := map[Type]string{String: "SET", Hash: "HSET", List: "RPUSH", Set: "SADD"}[k.Type]
-		list = append(list, append([]string{verb, k.Name}, k.Values...))
+		if k.Type == Stream {
+			list = append(list, k.rebuild()...)
+		} else {
+			verb := map[Type]string{String: "SET", Hash: "HSET", List: "RPUSH", Set: "SADD"}[k.Type]
+			list = append(list, append([]string{verb, k.Name}, k.Values...))
+		}
 		if k.TTL > 0 {
 			list = append(list, []string{"PEXPIRE", k.Name, strconv.FormatInt(k.TTL.Milliseconds(), 10)})
 		}
@@ -370,13 +379,25 @@ func parseDump(raw string) (State, error) {
 			return State{}, fmt.Errorf("dump answered %s", Pretty(raw))
 		}
 		k := Key{Name: fmt.Sprint(entry[0]), Type: Type(fmt.Sprint(entry[1]))}
-		if k.Type != String && k.Type != Hash && k.Type != List && k.Type != Set {
+		switch k.Type {
+		case String, Hash, List, Set, Stream:
+		default:
 			return State{}, fmt.Errorf("%w: key %s of type %s", ErrOutside, k.Name, k.Type)
 		}
 		if ttl, ok := entry[2].(int64); ok && ttl > 0 {
 			k.TTL = time.Duration(ttl) * time.Millisecond
 		}
 		values, _ := entry[3].([]any)
+		if k.Type == Stream {
+			if len(values) != 3 {
+				return State{}, fmt.Errorf("dump answered %s", Pretty(raw))
+			}
+			stream, err := readStream(values[0], values[1], items(values[2]))
+			if err != nil {
+				return State{}, err
+			}
+			k.Values, values = stream.values(), nil
+		}
 		for _, value := range values {
 			k.Values = append(k.Values, fmt.Sprint(value))
 		}

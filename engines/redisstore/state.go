@@ -23,6 +23,7 @@ const (
 	Hash   Type = "hash"
 	List   Type = "list"
 	Set    Type = "set"
+	Stream Type = "stream"
 )
 
 // Key is one key of the data set.
@@ -31,7 +32,7 @@ type Key struct {
 	Type Type
 	// Values is the string itself, the elements of a list in their order, the
 	// members of a set sorted, or field, value, field, value of a hash sorted
-	// by field.
+	// by field. Those of a stream are written down in stream.go.
 	Values []string
 	// TTL is what is left to live, in whole milliseconds; 0 means for ever.
 	TTL time.Duration

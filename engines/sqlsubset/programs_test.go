@@ -30,6 +30,19 @@ const (
 	seedOrder   = `INSERT INTO orders (request_id, sku, buyer, qty) VALUES ($1, $2, $3, $4)`
 	seedOrders  = `SELECT request_id, qty FROM orders WHERE sku = $1 ORDER BY request_id`
 
+	orderOnce    = `INSERT INTO orders (request_id, sku, buyer, qty) VALUES ($1, $2, '', $3) ON CONFLICT (request_id) DO NOTHING`
+	cancelOnce   = `INSERT INTO orders (request_id, sku, buyer, qty) VALUES ($1, $2, '', 0) ON CONFLICT (request_id) DO NOTHING`
+	orderOf      = `SELECT qty FROM orders WHERE request_id = $1`
+	ordersOf     = `SELECT count(*) FROM orders WHERE request_id = $1`
+	unitsOrdered = `SELECT coalesce(sum(qty), 0) FROM orders WHERE sku = $1`
+	lockStock    = `SELECT stock FROM goods WHERE sku = $1 FOR UPDATE`
+	plainTake    = `UPDATE goods SET stock = stock - $1 WHERE sku = $2`
+	putOut       = `INSERT INTO outbox (request_id, sku, qty, sent) VALUES ($1, $2, $3, 0)`
+	toSend       = `SELECT request_id, qty FROM outbox WHERE sku = $1 AND sent = 0 ORDER BY request_id`
+	sentOut      = `UPDATE outbox SET sent = 1 WHERE request_id = $1`
+	ship         = `INSERT INTO shipments (sku, number, request_id, qty) VALUES ($1, $2, $3, $4)`
+	shipped      = `SELECT request_id, qty FROM shipments WHERE sku = $1 ORDER BY number`
+
 	condTake  = `UPDATE goods SET stock = stock - $1 WHERE sku = $2 AND stock >= $1`
 	lockGoods = `SELECT stock, version FROM goods WHERE sku = $1 FOR UPDATE`
 )
@@ -169,6 +182,28 @@ var programSets = []programSet{
 			do("SELECT coalesce(stock, 'z') FROM goods"), do("SELECT coalesce(sku, 1) FROM goods"), do("SELECT $2 FROM goods", 1, "q"),
 			do("SELECT stock FROM goods WHERE stock = '99999999999999999999'"), do("INSERT INTO goods (sku, stock, version) VALUES (12, '7', $1)", "8"),
 			do("SELECT * FROM goods"), do("SELECT stock FROM goods WHERE NOT sku"), do("SELECT stock FROM goods WHERE stock = 1 AND 2 = $1", 3)}}},
+	{name: "two sql-for-update deducts and a restock", setup: oneOfEach, sessions: [][]fidelity.Step{
+		{begin, do(lockStock, "a"), do(plainTake, 1, "a"), do(seedOrder, "r0", "a", "x", 1), commit},
+		{begin, do(lockStock, "a"), do(plainTake, 2, "a"), do(seedOrder, "r1", "a", "y", 2), rollback},
+		{do(seedRestock, 1, "a")}}},
+	{name: "an sql-conditional deduct that finds too few and looks again", setup: oneOfEach, sessions: [][]fidelity.Step{
+		{begin, do(condTake, 2, "a"), do(seedOrder, "r0", "a", "x", 2), commit},
+		{begin, do(condTake, 1, "a"), do(seedRead, "a"), rollback}, {begin, do(condTake, 1, "none"), do(seedRead, "none"), rollback}}},
+	{name: "a late order and the cancellation under its key", sessions: [][]fidelity.Step{
+		{do(seedOrder, "r", "a", "x", 1), do(seedOrders, "a")}, {do(cancelOnce, "r", "a"), do(orderOf, "r")}, {do(cancelOnce, "r", "a"), do(orderOf, "r")}}},
+	{name: "a cancellation waits for an order that is not committed", sessions: [][]fidelity.Step{
+		{begin, do(seedOrder, "r", "a", "x", 1), rollback}, {begin, do(seedOrder, "s", "a", "x", 1), commit},
+		{do(cancelOnce, "r", "a"), do(cancelOnce, "s", "a"), do(orderOf, "r"), do(orderOf, "s")}}},
+	{name: "a message's order inserted again, and one under a new number", sessions: [][]fidelity.Step{
+		{do(orderOnce, "r", "a", 1), do(orderOnce, "r", "a", 1), do(ordersOf, "r")}, {do(orderOnce, "r", "a", 2), do(ordersOf, "none")},
+		{do(ship, "a", 1, "r", 1), do(ship, "a", 2, "r", 1), do(ship, "a", 1, "s", 1), do(shipped, "a")}}},
+	{name: "an outbox and its relay", setup: oneOfEach, sessions: [][]fidelity.Step{
+		{begin, do(condTake, 1, "a"), do(putOut, "r0", "a", 1), commit}, {do(toSend, "a"), do(sentOut, "r0"), do(toSend, "a")},
+		{begin, do(condTake, 1, "a"), do(putOut, "r0", "a", 1), rollback}}},
+	{name: "two relays note the same message", setup: []string{"INSERT INTO outbox VALUES ('r', 'a', 1, 0)"}, sessions: [][]fidelity.Step{
+		{begin, do(sentOut, "r"), rollback}, {do(toSend, "a"), do(sentOut, "r")}, {do(sentOut, "r"), do(toSend, "a")}}},
+	{name: "a job that adds up while orders come in", setup: oneOfEach, sessions: [][]fidelity.Step{
+		{do(unitsOrdered, "a"), do(seedRead, "a"), do(unitsOrdered, "a")}, {begin, do(seedOrder, "r", "a", "x", 2), commit}, {do(seedRestock, 3, "a")}}},
 	{name: "BEGIN inside, COMMIT outside", setup: oneOfEach, sessions: [][]fidelity.Step{
 		{commit, rollback, begin, begin, do(condTake, 1, "a"), commit, do(seedRead, "a")}, {do(condTake, 1, "a")}}},
 }

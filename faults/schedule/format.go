@@ -108,7 +108,7 @@ func (c Client) calls() string {
 	words := make([]string, len(c.Calls))
 	for i, call := range c.Calls {
 		words[i] = string(call.Op)
-		if call.Op != model.Read {
+		if call.Op != model.Read && call.Op != model.Work {
 			words[i] += " " + strconv.FormatInt(call.Qty, 10)
 		}
 		if call.As != "" {

@@ -172,7 +172,7 @@ func (p *parser) client() error {
 }
 
 func (p *parser) call(words []string) (Call, error) {
-	const want = "want deduct N, restock N or read, and perhaps as another's request; or load N or reconcile N, of a job"
+	const want = "want deduct N, restock N, read or work, and perhaps as another's request; or load N or reconcile N, of a job"
 	var c Call
 	if len(words) >= 2 && words[len(words)-2] == "as" {
 		c.As = words[len(words)-1]
@@ -186,7 +186,7 @@ func (p *parser) call(words []string) (Call, error) {
 	}
 	c.Op = model.Op(words[0])
 	switch {
-	case c.Op == model.Read && len(words) == 1:
+	case (c.Op == model.Read || c.Op == model.Work) && len(words) == 1:
 		return c, nil
 	case (c.Op == Load || c.Op == Reconcile) && c.As != "":
 	case (c.Op == model.Deduct || c.Op == model.Restock || c.Op == Load || c.Op == Reconcile) && len(words) == 2:
@@ -208,5 +208,5 @@ func (p *parser) request(id string) (Call, bool) {
 	if !ok || n > len(c.Calls) || n < 1 {
 		return Call{}, false
 	}
-	return c.Calls[n-1], c.Calls[n-1].As == ""
+	return c.Calls[n-1], c.Calls[n-1].As == "" && c.Calls[n-1].Op != model.Work
 }

@@ -275,7 +275,7 @@ func answersTo(op model.Op) []model.Outcome {
 	switch op {
 	case model.Deduct:
 		return append(always, model.Sold, model.SoldOut)
-	case model.Restock, Load, Reconcile:
+	case model.Restock, model.Work, Load, Reconcile:
 		return append(always, model.OK)
 	}
 	return always

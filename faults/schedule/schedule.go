@@ -99,7 +99,7 @@ const (
 // Call is one operation of a client.
 type Call struct {
 	Op  model.Op
-	Qty int64 // 0 for a read
+	Qty int64 // 0 for a read and for work
 	// As is the request id under which it is submitted, where that is another
 	// operation's: the same request a second time. Empty: its own, see RequestID.
 	As string

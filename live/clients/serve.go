@@ -159,6 +159,15 @@ func Do(ctx context.Context, scheme schemes.Scheme, env schemes.Env, op Operatio
 		} else {
 			a.Outcome, err = model.Failed, fmt.Errorf("scheme %s has no read", scheme.Name())
 		}
+	case model.Work:
+		if w, ok := scheme.(schemes.Worker); ok {
+			a.Outcome = model.OK
+			if _, err = w.Work(ctx, env, op.SKU); err != nil {
+				a.Outcome = model.Failed // the round did not come to its end
+			}
+		} else {
+			a.Outcome, err = model.Failed, fmt.Errorf("scheme %s has no background role", scheme.Name())
+		}
 	default:
 		return Answer{Outcome: model.Failed, Err: fmt.Sprintf("unknown operation %q", op.Op)}
 	}
@@ -179,4 +188,5 @@ var answersTo = map[model.Op][]model.Outcome{
 	model.Deduct:  {model.Sold, model.SoldOut, model.Busy, model.Failed, model.Unknown},
 	model.Restock: {model.OK, model.Busy, model.Failed, model.Unknown},
 	model.Read:    {model.Value, model.Failed},
+	model.Work:    {model.OK, model.Failed},
 }

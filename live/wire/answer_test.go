@@ -25,6 +25,20 @@ func TestARedisReplyStandsInTheWordsOfASchedule(t *testing.T) {
 	}
 }
 
+func TestWhatStreamsHoldIsNestedAlikeInBothVersionsOfTheProtocol(t *testing.T) {
+	const entries = "*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
+	for _, raw := range []string{"*1\r\n*2\r\n$1\r\ns\r\n" + entries, "%1\r\n$1\r\ns\r\n" + entries} {
+		v, _ := parseValue([]byte(raw))
+		for _, command := range []string{"XREADGROUP", "xread"} {
+			told := v.inPairs([]string{command})
+			require.Equal(t, `[["s" [["1-0" ["a" "b"]]]]]`, told.answer().String())
+			require.Equal(t, `[["s", [["1-0", ["a", "b"]]]]]`, told.text())
+		}
+	}
+	v, _ := parseValue([]byte("%1\r\n$1\r\na\r\n:1\r\n"))
+	require.Equal(t, `["a" 1]`, v.inPairs([]string{"HGETALL"}).answer().String(), "other maps were flat")
+}
+
 func TestAStatementThatHasColumnsAnswersRowsAndAnotherACount(t *testing.T) {
 	row := schedule.Reply{Kind: schedule.Row, Items: []schedule.Reply{{Kind: schedule.Int, Int: 1}, {Kind: schedule.Nil}}}
 	for _, c := range []struct {

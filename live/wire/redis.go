@@ -167,6 +167,9 @@ func (d *redisDialect) unit(raw []byte) (unit, error) {
 		}
 	}
 	d.c.pop()
+	if front.flight != nil {
+		v = v.inPairs(front.flight.step.Argv)
+	}
 	return unit{raw: raw, flight: front.flight, reply: Reply{Text: v.text(), Err: v.isError(), Answer: v.answer()}}, nil
 }
 

@@ -287,6 +287,19 @@ func (v value) write(b *strings.Builder) {
 // isError tells whether the reply is an error.
 func (v value) isError() bool { return v.kind == '-' || v.kind == '!' }
 
+// inPairs is the reply to a command as RESP 2 would nest it. Most maps of RESP 3
+// were flat lists before; what streams hold was a list of pairs.
+func (v value) inPairs(argv []string) value {
+	if v.kind != '%' || len(argv) == 0 || !strings.EqualFold(argv[0], "XREAD") && !strings.EqualFold(argv[0], "XREADGROUP") {
+		return v
+	}
+	list := value{kind: '*'}
+	for i := 0; i+1 < len(v.children); i += 2 {
+		list.children = append(list.children, value{kind: '*', children: v.children[i : i+2]})
+	}
+	return list
+}
+
 // answer is the value as a schedule writes it: what RESP 3 has more types for
 // stands as RESP 2 would send it, of an error the code alone.
 func (v value) answer() schedule.Reply {

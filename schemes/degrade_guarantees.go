@@ -1,0 +1,38 @@
+package schemes
+
+import "stockproof/model"
+
+var degradeGuarantees = Guarantees{[]Weakness{
+	{Fault: "client-crash", Breaks: []model.Property{model.LostUnits, model.FalseSoldOut, model.NonLinearizable},
+		Why: "the script took the unit, the order was never written"},
+	{Fault: "request-lost", Breaks: []model.Property{model.LostUnits, model.FalseSoldOut, model.NonLinearizable},
+		Why: "the script took the unit, the order was never written"},
+	{Fault: "request-lost", Retries: "off", Breaks: []model.Property{model.Oversell, model.PhantomUnits},
+		Why: "while Redis is thought to be out the database sells units that Redis sells too"},
+	{Fault: "reply-lost", Breaks: []model.Property{model.LostUnits, model.FalseSoldOut, model.NonLinearizable},
+		Why: "the script took the unit, the order was never written"},
+	{Fault: "reply-lost", Workloads: []string{"mixed"}, Retries: "default", Breaks: []model.Property{model.DoubleDeduct},
+		Why: "go-redis sends the script again, which has been executed"},
+	{Fault: "reply-lost", Workloads: []string{"restock"}, Retries: "default", Breaks: []model.Property{model.PhantomUnits},
+		Why: "Redis had deducted, and the database sells the same request other units, which Redis may sell as well"},
+	{Fault: "reply-lost", Retries: "off", Breaks: []model.Property{model.Oversell, model.PhantomUnits}, World: "explore",
+		Why: "Redis had deducted, and the database sells the same request other units, which Redis may sell as well"},
+	{Fault: "reply-lost", Workloads: []string{"unit", "restock"}, Retries: "default", Breaks: []model.Property{model.DoubleDeduct}, World: "explore",
+		Why: "go-redis sends the script again, which has been executed"},
+	{Fault: "reply-lost", Workloads: []string{"restock"}, Retries: "default", Breaks: []model.Property{model.Oversell}, World: "explore",
+		Why: "Redis had deducted, and the database sells the same request other units, which Redis may sell as well"},
+	{Fault: "request-delayed", Breaks: []model.Property{model.LostUnits, model.FalseSoldOut, model.NonLinearizable},
+		Why: "the script took the unit, the order was never written"},
+	{Fault: "request-delayed", Retries: "default", Breaks: []model.Property{model.DoubleDeduct},
+		Why: "go-redis sends the script again, and the first one arrives as well"},
+	{Fault: "request-delayed", Retries: "off", Breaks: []model.Property{model.Oversell, model.PhantomUnits},
+		Why: "Redis was only slow: the database has sold, and then Redis deducts as well"},
+	{Fault: "request-delayed", Workloads: []string{"restock"}, Retries: "default", Breaks: []model.Property{model.Oversell, model.PhantomUnits},
+		Why: "Redis was only slow: the database has sold, and then Redis deducts as well"},
+	{Fault: "duplicate-request", Breaks: []model.Property{model.LostUnits, model.DoubleDeduct, model.FalseSoldOut, model.NonLinearizable},
+		Why: "the second submission deducts in Redis and cannot order"},
+	{Fault: "store-loses", Breaks: []model.Property{model.Oversell, model.PhantomUnits, model.NonLinearizable},
+		Why: "Redis forgets what it had acknowledged"},
+	{Fault: "store-loses", Workloads: []string{"restock"}, Breaks: []model.Property{model.LostUnits, model.FalseSoldOut},
+		Why: "Redis forgets what it had acknowledged"},
+}}

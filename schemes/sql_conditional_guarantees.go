@@ -1,0 +1,4 @@
+package schemes
+
+// sqlConditionalGuarantees: it breaks nothing.
+var sqlConditionalGuarantees = Guarantees{}
