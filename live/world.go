@@ -33,6 +33,11 @@ type World struct {
 	losing  *semaphore.Weighted // replays with a Redis of their own have one
 	spareMu sync.Mutex
 	spare   []*ownRedis // for replays
+
+	seatsMu     sync.Mutex
+	seats       map[seatKey][]*seat // idle ones of subjects
+	ended       []*seat             // that ended while they were idle
+	seatsClosed bool
 }
 
 // readyClients is how many idle client processes are kept: as many as the runs
@@ -50,7 +55,7 @@ func Open(ctx context.Context, backend servers.Backend) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Servers: set, turns: semaphore.NewWeighted(atOnce), losing: semaphore.NewWeighted(losingAtOnce), prefix: fmt.Sprintf("%x", os.Getpid())}
+	w := &World{Servers: set, seats: map[seatKey][]*seat{}, turns: semaphore.NewWeighted(atOnce), losing: semaphore.NewWeighted(losingAtOnce), prefix: fmt.Sprintf("%x", os.Getpid())}
 	w.direct, err = clients.Connect(clients.Setup{
 		Client: "stockproof-observer", RedisAddr: set.RedisAddr, DSN: set.PostgresDSN(""), Retries: "off",
 	})
@@ -72,7 +77,7 @@ func (w *World) Close() error {
 		w.pool.Close()
 	}
 	clients.Disconnect(w.direct)
-	return errors.Join(w.closeSpares(), w.Servers.Close())
+	return errors.Join(w.closeSeats(), w.closeSpares(), w.Servers.Close())
 }
 
 // env is the observer's environment for one scheme's run.

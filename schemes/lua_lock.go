@@ -28,7 +28,7 @@ const (
 type luaLock struct {
 	stringStock
 	orderTable
-	leased
+	Leased
 }
 
 func (luaLock) Name() string { return "lua-lock" }

@@ -32,6 +32,8 @@ func named(name, source string) *redis.Script {
 	return s
 }
 
-// ScriptName is the name of a script of this package by its SHA-1; empty for
-// one it does not know.
+// NameScript gives a script that a library sends a name, by its SHA-1.
+func NameScript(sha, name string) { scriptNames[sha] = name }
+
+// ScriptName is the name of a script by its SHA-1; empty for one that has none.
 func ScriptName(sha string) string { return scriptNames[sha] }

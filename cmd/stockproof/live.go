@@ -35,7 +35,7 @@ func liveStatus(err error) (status int, known bool) {
 	case errors.As(err, &value):
 		return evidence.ExitUsage, true
 	}
-	return 0, false
+	return subjectStatus(err)
 }
 
 // liveKinds keeps the kinds that are placed in live runs of a scheme.
@@ -59,6 +59,15 @@ func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *eviden
 			err = closeErr
 		}
 	}()
+	if len(o.subjects) > 0 {
+		opened, close, err := openSubjects(cmd, world, o, s.loads, s.kinds)
+		defer close()
+		if err != nil {
+			return err
+		}
+		s.entries = opened
+		report.Bounds.AddSubjects()
+	}
 	report.Bounds.AddLive(choice.Backend, world.Servers.Versions, s.loads)
 	s.kinds = within(s.kinds, live.Kinds())
 	lab := explore.NewLab()
@@ -70,6 +79,11 @@ func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *eviden
 		for _, load := range s.loads {
 			for _, retries := range s.retries {
 				if !slices.Contains(live.RetriesFor(e), retries) {
+					g.bar.Add(len(s.kinds))
+					continue
+				}
+				if !serves(e, load) {
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s has no restock: workload %s is left out\n", e.Scheme.Name(), load.Name)
 					g.bar.Add(len(s.kinds))
 					continue
 				}
@@ -149,19 +163,27 @@ type liveGroups struct {
 
 // verify runs every fault for one scheme, workload and retry setting.
 func (g liveGroups) verify(ctx context.Context, e schemes.Entry, load faults.Workload, retries string, kinds []faults.Kind) error {
-	steps, err := g.world.Observe(ctx, e, load, retries)
+	observed, err := g.observe(ctx, e, load, retries)
 	if err != nil {
 		return err
 	}
 	for _, kind := range kinds {
 		g.bar.Describe(fmt.Sprintf("%s × %s × %s", e.Scheme.Name(), kind, load.Name))
-		plan := faults.Plan(kind, steps)
+		plan := observed.Plan(kind)
 		runs, err := g.world.RunAll(ctx, e, load, retries, plan, g.out)
 		if err != nil {
 			return err
 		}
 		cells := evidence.FromLive(e, kind, load, retries, len(plan), runs)
 		g.report.Cells = append(g.report.Cells, cells...)
+		if isSubject(e) {
+			// No schedule: explore, which completes and replays them, runs Go code only.
+			if err := evidence.WriteSteps(g.out, cells, runs); err != nil {
+				return err
+			}
+			g.bar.Add(1)
+			continue
+		}
 		differ, err := g.schedules.Write(ctx, cells, runs)
 		for _, d := range differ {
 			fmt.Fprintf(g.cmd.ErrOrStderr(), "live and explore differ: %s\n", d)

@@ -16,6 +16,7 @@ import (
 	"stockproof/evidence"
 	"stockproof/faults"
 	"stockproof/schemes"
+	_ "stockproof/schemes/thirdparty" // registers its schemes
 )
 
 func main() {
