@@ -63,9 +63,7 @@ func openSubjects(cmd *cobra.Command, world *live.World, o verifyOptions, loads 
 	}
 	used := map[string]bool{}
 	for _, command := range o.subjects {
-		s, err := subject.Open(cmd.Context(), world.Servers.Reaper, subject.Options{
-			Command: command, RedisAddr: world.Servers.RedisAddr, DatabaseURL: world.Servers.PostgresDSN(""), Start: o.start,
-		})
+		s, err := world.OpenSubject(cmd.Context(), subject.Options{Command: command, Start: o.start})
 		if err != nil {
 			return nil, close, err
 		}

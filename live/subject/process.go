@@ -26,6 +26,10 @@ import (
 // DefaultStart is how long a subject may take until its hello.
 const DefaultStart = 30 * time.Second
 
+// mostDue is how many answers may be due at once: only the conformance check asks
+// for more than one.
+const mostDue = 2
+
 // markName is the variable by which all processes of a subject are known.
 const markName = "STOCKPROOF_SUBJECT"
 
@@ -85,13 +89,13 @@ type Process struct {
 	log    *tail.Log
 	logged chan struct{} // closed when standard error has ended
 
-	lines  chan []byte   // at most one: the line that was asked for
+	lines  chan []byte   // those that were asked for
 	ended  chan struct{} // closed when no further line will come
 	gone   chan struct{} // closed when the program has ended
 	closed sync.Once
 
 	mu     sync.Mutex
-	due    bool  // a line is expected
+	due    int   // lines that are expected
 	broken error // the rule it broke by a line that was not
 	asking sync.Mutex
 	id     int64
@@ -113,7 +117,7 @@ func start(ctx context.Context, r *reaper.Reaper, l launch) (p *Process, err err
 	cmd.Env = l.environment(mark)
 	// A group of its own: Ctrl-C is the parent's to handle, in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	p = &Process{cmd: cmd, log: tail.New(nil), lines: make(chan []byte, 1), due: true,
+	p = &Process{cmd: cmd, log: tail.New(nil), lines: make(chan []byte, mostDue), due: 1,
 		ended: make(chan struct{}), gone: make(chan struct{}), logged: make(chan struct{})}
 	// Pipes of our own: Wait shall return with the program, also when a child of
 	// it that lives on has them open.
@@ -198,11 +202,11 @@ func (p *Process) read() {
 		switch {
 		case err != nil:
 			p.broken = broken(line[:maxText+1], "a line is longer than %d bytes", maxLine)
-		case !p.due:
+		case p.due == 0:
 			p.broken = broken(line[:len(line)-1], "a line that nobody asked for")
 		}
 		bad := p.broken != nil
-		p.due = false
+		p.due--
 		p.mu.Unlock()
 		if bad {
 			_ = p.family.Kill() // what is left is ended again, and reported, by Kill
@@ -219,17 +223,17 @@ func (p *Process) await(ctx context.Context) ([]byte, error) {
 		return line, nil
 	case <-p.ended:
 	case <-p.gone:
-		// The last thing it said counts.
-		over := time.After(drain)
-		for _, end := range []chan struct{}{p.ended, p.logged} {
-			select {
-			case <-end:
-			case <-over:
-			}
-		}
 	case <-ctx.Done():
 		p.Kill()
 		return nil, p.withLog(context.Cause(ctx))
+	}
+	// The last thing it said counts, and how it ended is worth a moment.
+	over := time.After(drain)
+	for _, end := range []chan struct{}{p.ended, p.gone, p.logged} {
+		select {
+		case <-end:
+		case <-over:
+		}
 	}
 	select {
 	case line := <-p.lines:
@@ -275,37 +279,66 @@ const shownLines = 5
 
 // ask sends one request and waits for its answer.
 func (p *Process) ask(ctx context.Context, req request) (answer, error) {
-	p.asking.Lock()
-	defer p.asking.Unlock()
-	p.id++
-	req.ID = p.id
-	if err := p.send(req); err != nil {
-		return answer{}, err
-	}
-	line, err := p.await(ctx)
+	all, err := p.askAll(ctx, req)
 	if err != nil {
 		return answer{}, err
 	}
-	return parseAnswer(line, req)
+	return all[0], nil
 }
 
-// send writes one request; its answer is due then.
-func (p *Process) send(req request) error {
-	line, err := json.Marshal(req)
-	if err != nil {
-		return err
+// askAll sends requests, at most mostDue, and then waits for their answers.
+func (p *Process) askAll(ctx context.Context, reqs ...request) (answers []answer, err error) {
+	p.asking.Lock()
+	defer p.asking.Unlock()
+	if err := p.send(reqs); err != nil {
+		return nil, err
+	}
+	for _, req := range reqs {
+		line, err := p.await(ctx)
+		if err != nil {
+			return nil, err
+		}
+		a, err := parseAnswer(line, req)
+		if err != nil {
+			p.spoil(err)
+			return nil, err
+		}
+		answers = append(answers, a)
+	}
+	return answers, nil
+}
+
+// spoil remembers that it broke a rule: what it says after that means nothing.
+func (p *Process) spoil(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.broken == nil {
+		p.broken = err
+	}
+}
+
+// send writes requests in one piece; their answers are due then.
+func (p *Process) send(reqs []request) error {
+	var lines []byte
+	for i := range reqs {
+		p.id++
+		reqs[i].ID = p.id
+		line, err := json.Marshal(reqs[i])
+		if err != nil {
+			return err
+		}
+		lines = append(append(lines, line...), '\n')
 	}
 	p.mu.Lock()
 	bad := p.broken
-	p.due = bad == nil
+	p.due += len(reqs)
 	p.mu.Unlock()
 	if bad != nil {
 		return bad
 	}
-	// Far less than a pipe holds, so this does not wait for a subject that does not read.
-	if _, err := p.stdin.Write(append(line, '\n')); err != nil {
-		return p.Err()
-	}
+	// Far less than a pipe holds, so this does not wait for a subject that does not
+	// read. An error is that it has ended, which who waits for the answer is told.
+	_, _ = p.stdin.Write(lines)
 	return nil
 }
 

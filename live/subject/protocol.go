@@ -229,7 +229,7 @@ type request struct {
 	ID      int64    `json:"id"`
 	Op      model.Op `json:"op"`
 	SKU     string   `json:"sku"`
-	Qty     int64    `json:"qty,omitempty"`
+	Qty     int64    `json:"qty"`
 	Request string   `json:"request,omitempty"`
 	Buyer   string   `json:"buyer,omitempty"`
 }
