@@ -11,7 +11,7 @@ import (
 )
 
 func init() {
-	schemes.NameScript("80a1b5f2cfccec3b7119ba7721d2127682b691a7", "redislock-obtain")
+	schemes.NameScript("80a1b5f2cfccec3b7119ba7721d2127682b691a7", "redislock-obtain", tokenLength)
 	schemes.NameScript("cf0e94b2e9ffc7e04395cf88f7583fc309985910", "redislock-release")
 	schemes.Register(schemes.Entry{
 		Scheme:     redislock{},
@@ -21,6 +21,11 @@ func init() {
 		Wider:      true,
 	})
 }
+
+// tokenLength is where the first script has the length of the token, among its
+// keys and arguments. Clients have names of another length in each world, so a
+// schedule does not tell it.
+const tokenLength = 2
 
 // redislock takes its lock with bsm/redislock.
 type redislock struct{ stock }
@@ -45,7 +50,7 @@ func (s redislock) Deduct(ctx context.Context, env schemes.Env, req schemes.Requ
 	return s.guarded(ctx, env, req, func() (func() error, error) {
 		t := times(env.Config)
 		l, err := bsm.Obtain(ctx, env.Redis, s.LockKey(req.SKU), t.Lease, &bsm.Options{
-			RetryStrategy: bsm.LimitRetry(bsm.LinearBackoff(t.Retry), int(t.Wait/t.Retry)),
+			RetryStrategy: bsm.LimitRetry(bsm.LinearBackoff(t.Retry), again(t)),
 			// Random when left out, which is as unique and cannot be run again.
 			Token: env.Client + ":" + req.ID,
 		})

@@ -28,11 +28,10 @@ type redsyncLock struct{ stock }
 // Name implements schemes.Scheme.
 func (redsyncLock) Name() string { return "redsync@4.18.1" }
 
-func mutex(env schemes.Env, name, value string) *redsync.Mutex {
-	t := times(env.Config)
+func mutex(env schemes.Env, t schemes.Config, name, value string) *redsync.Mutex {
 	return redsync.New(goredis.NewPool(env.Redis)).NewMutex(name,
 		redsync.WithExpiry(t.Lease),
-		redsync.WithTries(1+int(t.Wait/t.Retry)),
+		redsync.WithTries(1+again(t)),
 		redsync.WithRetryDelay(t.Retry),
 		// Random when left out, which is as unique and cannot be run again.
 		redsync.WithGenValueFunc(func() (string, error) { return value, nil }))
@@ -40,7 +39,7 @@ func mutex(env schemes.Env, name, value string) *redsync.Mutex {
 
 // Load stores the units and loads the script.
 func (s redsyncLock) Load(ctx context.Context, env schemes.Env, sku string, units int64) error {
-	m := mutex(env, warmKey(sku), "warm")
+	m := mutex(env, times(schemes.Config{}), warmKey(sku), "warm")
 	if err := m.LockContext(ctx); err != nil {
 		return err
 	}
@@ -53,7 +52,7 @@ func (s redsyncLock) Load(ctx context.Context, env schemes.Env, sku string, unit
 // Deduct holds the lock while it reads, decides and decrements.
 func (s redsyncLock) Deduct(ctx context.Context, env schemes.Env, req schemes.Request) (model.Outcome, error) {
 	return s.guarded(ctx, env, req, func() (func() error, error) {
-		m := mutex(env, s.LockKey(req.SKU), env.Client+":"+req.ID)
+		m := mutex(env, times(env.Config), s.LockKey(req.SKU), env.Client+":"+req.ID)
 		var taken *redsync.ErrTaken
 		err := m.LockContext(ctx)
 		if errors.As(err, &taken) || errors.Is(err, redsync.ErrFailed) {

@@ -36,6 +36,10 @@ func times(c schemes.Config) schemes.Config {
 	return c
 }
 
+// again is how often a lock that is not free is asked for once more: after each
+// retry interval that begins within the patience.
+func again(t schemes.Config) int { return int((t.Wait + t.Retry - 1) / t.Retry) }
+
 // warmKey is a lock that nobody asks for: taking it once is how scripts are
 // loaded, for which these libraries have no function.
 func warmKey(sku string) string { return "warm:" + sku }
