@@ -45,6 +45,10 @@ func liveKinds(e schemes.Entry, kinds []faults.Kind) []faults.Kind {
 
 func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *evidence.Report) (err error) {
 	ctx := cmd.Context()
+	declared, err := readDeclared(o.declared)
+	if err != nil {
+		return err
+	}
 	choice, err := servers.Choose(ctx, os.Getenv)
 	if err != nil {
 		return err
@@ -60,7 +64,7 @@ func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *eviden
 		}
 	}()
 	if len(o.subjects) > 0 {
-		opened, close, err := openSubjects(cmd, world, o, s.loads, s.kinds)
+		opened, close, err := openSubjects(cmd, world, o, declared, s.loads, s.kinds)
 		defer close()
 		if err != nil {
 			return err

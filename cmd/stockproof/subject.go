@@ -45,21 +45,29 @@ func serves(e schemes.Entry, load faults.Workload) bool {
 	})
 }
 
-// openSubjects starts what --subject names. close ends it, also after an error.
-func openSubjects(cmd *cobra.Command, world *live.World, o verifyOptions, loads []faults.Workload, kinds []faults.Kind) (entries []schemes.Entry, close func(), err error) {
+// readDeclared reads what --declare names, by the names of subjects.
+func readDeclared(paths []string) (map[string]schemes.Guarantees, error) {
 	declared := map[string]schemes.Guarantees{}
+	for _, path := range paths {
+		d, err := subject.ReadDeclared(path)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := declared[d.Subject]; twice {
+			return nil, usageError{fmt.Errorf("--declare %s: %s has been declared before", path, d.Subject)}
+		}
+		declared[d.Subject] = d.Guarantees
+	}
+	return declared, nil
+}
+
+// openSubjects starts what --subject names. close ends it, also after an error.
+func openSubjects(cmd *cobra.Command, world *live.World, o verifyOptions, declared map[string]schemes.Guarantees, loads []faults.Workload, kinds []faults.Kind) (entries []schemes.Entry, close func(), err error) {
 	var opened []*subject.Scheme
 	close = func() {
 		for _, s := range opened {
 			s.Close()
 		}
-	}
-	for _, path := range o.declared {
-		d, err := subject.ReadDeclared(path)
-		if err != nil {
-			return nil, close, err
-		}
-		declared[d.Subject] = d.Guarantees
 	}
 	used := map[string]bool{}
 	for _, command := range o.subjects {
