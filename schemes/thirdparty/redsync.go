@@ -28,9 +28,14 @@ type redsyncLock struct{ stock }
 // Name implements schemes.Scheme.
 func (redsyncLock) Name() string { return "redsync@4.18.1" }
 
+// timeout is redsync's own for a lease of 10 s, a twentieth of it. It stays where the
+// lease is scaled down for a fault to meet it: the network does not get faster.
+const timeout = lease / 20
+
 func mutex(env schemes.Env, t schemes.Config, name, value string) *redsync.Mutex {
 	return redsync.New(goredis.NewPool(env.Redis)).NewMutex(name,
 		redsync.WithExpiry(t.Lease),
+		redsync.WithTimeoutFactor(timeout.Seconds()/t.Lease.Seconds()),
 		redsync.WithTries(1+again(t)),
 		redsync.WithRetryDelay(t.Retry),
 		// Random when left out, which is as unique and cannot be run again.
