@@ -20,6 +20,7 @@ import (
 	"stockproof/live/servers"
 	"stockproof/model"
 	"stockproof/schemes"
+	_ "stockproof/schemes/thirdparty" // registers its schemes
 )
 
 // The servers are started once for the whole test binary, by the first test

@@ -10,6 +10,9 @@ type Bounds struct {
 	// Unconfirmed says why none was replayed there.
 	Unconfirmed string   `json:"unconfirmed,omitempty"`
 	Assumptions []string `json:"assumptions"`
+	// Differences tells of subjects that did not make the same steps in all their
+	// fault-free runs.
+	Differences []string `json:"differences,omitempty"`
 	// Incomplete says why the cells are not all that was asked for.
 	Incomplete string `json:"incomplete,omitempty"`
 }
@@ -34,6 +37,15 @@ func (b *Bounds) AddExplore(e ExploreBounds) {
 		"explore: redis-failover, redis-freeze and redis-restart(aof-everysec) with two of the clients, unless their number was asked for",
 		"explore: lease 300 ms, patience 100 ms, retry 100 ms; go-redis retries without its random backoff",
 		"explore: Redis executes commands one at a time; PostgreSQL is the documented SQL subset at READ COMMITTED",
+	)
+}
+
+// AddSubjects says what verdicts about programs of others rest on.
+func (b *Bounds) AddSubjects() {
+	b.Assumptions = append(b.Assumptions,
+		"subjects: steps are those of three fault-free runs after one that is not looked at; a place that a later run does not come to is inconclusive",
+		"subjects: client library retries are the subject's own and stand under default",
+		"subjects: a process that was not hit by a fault serves the next run too",
 	)
 }
 

@@ -125,6 +125,7 @@ func (r Report) summary() string {
 	if why := r.Bounds.Unconfirmed; why != "" && HasWitness(r.Cells) {
 		fmt.Fprintf(&b, "nothing that explore found was replayed on real servers: %s\n", strings.ReplaceAll(why, "\n", " "))
 	}
+	listed(&b, "steps differ", r.Bounds.Differences)
 	surprises := r.Surprises()
 	if len(r.Cells) == 0 {
 		b.WriteString(nothingJudged)

@@ -37,6 +37,9 @@ type Placement struct {
 	// "HGET"; a step with another command is another place, and there the fault
 	// does not fire. Empty: whatever command it is.
 	At string
+	// Variant tells placements at the same step apart where fault-free runs made
+	// different commands there.
+	Variant int
 	// ThenCrash kills a paused client instead of letting it go on.
 	ThenCrash bool
 }

@@ -28,7 +28,7 @@ type conductor struct {
 	clients   int
 	observe   func(context.Context) (int64, error) // reads the counter, past the proxies
 	blockers  func() *sql.DB                       // asks PostgreSQL who waits; nil without SQL
-	processes []*clients.Process
+	processes []clients.Client
 
 	began time.Time
 	turn  chan struct{} // holds one token while a step is at a store
@@ -66,18 +66,25 @@ type flight struct {
 	returned chan struct{} // closed at its reply or end
 }
 
-func newConductor(p faults.Placement, procs []*clients.Process, observe func(context.Context) (int64, error), initial int64, blockers func() *sql.DB) *conductor {
+func newConductor(p faults.Placement, n int, observe func(context.Context) (int64, error), initial int64, blockers func() *sql.DB) *conductor {
 	c := &conductor{
-		placement: p, clients: len(procs), processes: procs, observe: observe, blockers: blockers,
+		placement: p, clients: n, processes: make([]clients.Client, n), observe: observe, blockers: blockers,
 		began: time.Now(), turn: make(chan struct{}, 1), index: map[stepKey]int{}, flying: map[stepKey]*flight{},
-		serves: make([]clients.Operation, len(procs)), last: &initial, lowest: &initial, taken: map[string]int64{},
+		serves: make([]clients.Operation, n), last: &initial, lowest: &initial, taken: map[string]int64{},
 		parked: make(chan struct{}), release: make(chan struct{}), arrived: map[int]bool{},
 	}
-	for range procs {
+	for range n {
 		c.came, c.goOn = append(c.came, make(chan struct{})), append(c.goOn, make(chan struct{}))
 	}
 	c.idle = sync.NewCond(&c.mu)
 	return c
+}
+
+// sit puts a client in its place.
+func (c *conductor) sit(client int, proc clients.Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.processes[client] = proc
 }
 
 // serving notes which operation a client's next steps belong to.
@@ -88,12 +95,12 @@ func (c *conductor) serving(client int, op clients.Operation) {
 	c.random.serving(client)
 }
 
-// join adds a client to a run under way, in the place of one that was killed; it
+// join adds a place to a run under way, for who comes after one that was killed; it
 // answers its number.
-func (c *conductor) join(proc *clients.Process) int {
+func (c *conductor) join() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.processes, c.serves = append(c.processes, proc), append(c.serves, clients.Operation{})
+	c.processes, c.serves = append(c.processes, nil), append(c.serves, clients.Operation{})
 	c.came, c.goOn = append(c.came, make(chan struct{})), append(c.goOn, make(chan struct{}))
 	return len(c.processes) - 1
 }

@@ -49,6 +49,9 @@ func (c Case) Name() string {
 	} else {
 		name += "." + string(p.Order)
 	}
+	if p.Variant > 0 {
+		name += fmt.Sprintf(".variant%d", p.Variant)
+	}
 	if p.ThenCrash {
 		name += ".then-crash"
 	}
@@ -173,13 +176,13 @@ type stage struct {
 	rec       *histories.Recorder
 	server    *serverFault // nil unless that is what goes wrong
 	conductor *conductor
-	procs     []*clients.Process
-	proxies   []*wire.Proxy
+	seats     []*seat
 	done      []chan struct{} // by client: closed when its program ended
 	errs      chan error
 	notes     chan string
 	working   sync.Mutex // of
 	worked    []schedule.Answer
+	atRest    bool // nothing was in flight or leased when the run ended
 }
 
 // Run makes one run. An error means that the run says nothing: a server died,
@@ -269,30 +272,26 @@ func (s *stage) prepare(ctx context.Context) error {
 	if err := errors.Join(load(ctx, s.now()), s.server.onSale(ctx)); err != nil {
 		return err
 	}
-	for range s.c.Workload.Clients {
-		proc, err := s.world.pool.Get()
-		if err != nil {
-			return err
-		}
-		s.procs = append(s.procs, proc)
-		s.done = append(s.done, make(chan struct{}))
-	}
 	observe := func(ctx context.Context) (int64, error) { return reader.Read(ctx, s.now(), s.sku) }
 	blockers := func() *sql.DB { return s.now().DB }
 	if !s.c.Entry.Stores.SQL {
 		blockers = nil
 	}
-	s.conductor = newConductor(s.c.Placement, s.procs, observe, s.c.Workload.Stock, blockers)
+	s.conductor = newConductor(s.c.Placement, len(s.c.Workload.Clients), observe, s.c.Workload.Stock, blockers)
 	s.conductor.random, s.conductor.server = s.soak, s.server
-	var configured errgroup.Group
-	for i, proc := range s.procs {
-		setup, err := s.connect(i)
-		if err != nil {
-			return err
-		}
-		configured.Go(func() error { return proc.Configure(ctx, setup) })
+	s.seats = make([]*seat, len(s.c.Workload.Clients))
+	var taken errgroup.Group
+	for i := range s.seats {
+		s.done = append(s.done, make(chan struct{}))
+		taken.Go(func() (err error) {
+			if s.seats[i], err = s.take(ctx, i); err != nil {
+				return fmt.Errorf("client %s: %w", faults.ClientName(i), err)
+			}
+			s.conductor.sit(i, s.seats[i])
+			return nil
+		})
 	}
-	if err := configured.Wait(); err != nil {
+	if err := taken.Wait(); err != nil {
 		return err
 	}
 	s.rec = histories.NewRecorder(s.c.Name(), s.sku, s.c.Workload.Stock)
@@ -304,13 +303,11 @@ func (s *stage) prepare(ctx context.Context) error {
 func (s *stage) now() schemes.Env { return s.server.env(s.env) }
 
 // connect puts a client behind proxies of its own.
-func (s *stage) connect(client int) (clients.Setup, error) {
+func (s *stage) connect(st *seat, client int) (clients.Setup, error) {
 	setup := clients.Setup{
 		Scheme: s.c.Entry.Scheme.Name(), Client: fmt.Sprintf("%s-%s", faults.ClientName(client), s.sku),
 		Retries: s.c.Retries, Times: s.times,
 	}
-	counter := new(wire.Counter)
-	s.soak.counts(client, counter)
 	redisAddr, postgresAddr := s.world.Servers.RedisAddr, s.world.Servers.PostgresAddr
 	if s.server != nil && s.server.redis != nil {
 		redisAddr = s.server.redis.relay.Addr()
@@ -322,14 +319,14 @@ func (s *stage) connect(client int) (clients.Setup, error) {
 		setup.Patience = frozenPatience
 	}
 	if s.c.Entry.Stores.Redis {
-		p, err := s.listen(wire.Redis, redisAddr, client, counter)
+		p, err := st.listen(wire.Redis, redisAddr, client)
 		if err != nil {
 			return setup, err
 		}
 		setup.RedisAddr = p.Addr()
 	}
 	if s.c.Entry.Stores.SQL {
-		p, err := s.listen(wire.Postgres, postgresAddr, client, counter)
+		p, err := st.listen(wire.Postgres, postgresAddr, client)
 		if err != nil {
 			return setup, err
 		}
@@ -340,12 +337,12 @@ func (s *stage) connect(client int) (clients.Setup, error) {
 	return setup, nil
 }
 
-func (s *stage) listen(server wire.Server, upstream string, client int, counter *wire.Counter) (*wire.Proxy, error) {
-	p, err := wire.Listen(wire.Config{Server: server, Upstream: upstream, Client: client, Counter: counter, Gate: s.conductor})
+func (st *seat) listen(server wire.Server, upstream string, client int) (*wire.Proxy, error) {
+	p, err := wire.Listen(wire.Config{Server: server, Upstream: upstream, Client: client, Counter: st.counter, Gate: st.gate})
 	if err != nil {
 		return nil, fmt.Errorf("proxy for client %s: %w", faults.ClientName(client), err)
 	}
-	s.proxies = append(s.proxies, p)
+	st.proxies = append(st.proxies, p)
 	return p, nil
 }
 
@@ -365,7 +362,7 @@ func (s *stage) begin(ctx context.Context, client int) {
 			}
 			s.conductor.serving(client, op)
 			returns := s.called(client, i, op)
-			a, err := s.procs[client].Run(ctx, op)
+			a, err := s.seats[client].Run(ctx, op)
 			if errors.Is(err, clients.ErrGone) && s.conductor.mayDie(client) {
 				return // the operation stays an open unknown
 			}
@@ -417,7 +414,7 @@ func (s *stage) perform(ctx context.Context) error {
 	if p.Order == faults.Barrier {
 		return s.meetThenInTurn(ctx)
 	}
-	for i := range s.procs {
+	for i := range s.seats {
 		s.begin(ctx, i)
 		if err := s.settleDown(ctx, i, nil); err != nil {
 			return err
@@ -458,13 +455,13 @@ func (s *stage) perform(ctx context.Context) error {
 // its program, both in the order of arrival: what all of them read is stale for
 // all but the first.
 func (s *stage) meetThenInTurn(ctx context.Context) error {
-	for i := range s.procs {
+	for i := range s.seats {
 		s.begin(ctx, i)
 		if err := s.settleDown(ctx, i, s.conductor.came[i]); err != nil {
 			return err
 		}
 	}
-	for i := range s.procs {
+	for i := range s.seats {
 		close(s.conductor.goOn[i])
 		if err := s.settleDown(ctx, i, nil); err != nil {
 			return err
@@ -475,7 +472,7 @@ func (s *stage) meetThenInTurn(ctx context.Context) error {
 
 // resume ends what holds the placement's client.
 func (s *stage) resume() error {
-	proc := s.procs[s.c.Placement.Client]
+	proc := s.seats[s.c.Placement.Client]
 	switch {
 	case s.c.Placement.ThenCrash:
 		proc.Kill() // as if it had been killed where it stood
@@ -504,7 +501,17 @@ func (s *stage) finish(ctx context.Context) error {
 		return err
 	default:
 	}
+	for i, st := range s.seats {
+		select {
+		case <-st.Gone():
+			if !s.conductor.mayDie(i) {
+				return fmt.Errorf("client %s, when it was done: %w", faults.ClientName(i), st.Err())
+			}
+		default:
+		}
+	}
 	s.conductor.rest()
+	s.atRest = true
 	if err := s.leasesOver(ctx); err != nil {
 		return err
 	}
@@ -618,7 +625,11 @@ func (s *stage) collect(ctx context.Context) (*Run, error) {
 	probe := clients.Do(ctx, s.c.Entry.Scheme, env, clients.Operation{
 		Op: model.Deduct, SKU: s.sku, Qty: 1, Request: "probe@" + s.sku, Buyer: "probe",
 	})
-	if err := errors.Join(context.Cause(ctx), s.world.Servers.Alive()); err != nil {
+	err := errors.Join(context.Cause(ctx), s.world.Servers.Alive())
+	if launcher, ok := s.c.Entry.Scheme.(clients.Launcher); ok {
+		err = errors.Join(err, launcher.Alive())
+	}
+	if err != nil {
 		return run, fmt.Errorf("probe: %w", err) // no answer of the sale's
 	}
 	run.Rest.Probe = &probe.Outcome
@@ -628,7 +639,7 @@ func (s *stage) collect(ctx context.Context) (*Run, error) {
 // readAtRest is the one read that ends every history, made by somebody who is no
 // client. It comes after the audit, and so after whatever the audit settles.
 func (s *stage) readAtRest(ctx context.Context, run *Run) error {
-	handle := s.rec.Call(len(s.procs), model.Read, 0, "")
+	handle := s.rec.Call(len(s.seats), model.Read, 0, "")
 	left, err := s.c.Entry.Scheme.(schemes.Reader).Read(ctx, s.now(), s.sku)
 	switch {
 	case errors.Is(err, schemes.ErrNoStock): // known: there is none to read
@@ -648,37 +659,24 @@ func (s *stage) anonymous(text string) string {
 	return strings.ReplaceAll(text, s.sku, "1001")
 }
 
-// close ends the proxies and hands the processes back.
+// close hands the seats back.
 func (s *stage) close() {
-	for _, proc := range s.procs {
-		select {
-		case <-proc.Gone():
-			proc.Kill()
-		default:
-			if s.idle(proc) {
-				s.world.pool.Put(proc)
-			} else {
-				proc.Kill()
-			}
-		}
-	}
-	for _, p := range s.proxies {
-		// Its connections are of no use any more, whatever it says.
-		_ = p.Close()
+	for i, st := range s.seats {
+		s.world.leave(st, s.idle(i))
 	}
 }
 
-// idle says whether the process answered everything it was asked.
-func (s *stage) idle(proc *clients.Process) bool {
-	for i, p := range s.procs {
-		if p == proc {
-			select {
-			case <-s.done[i]:
-				return true
-			default:
-				return false
-			}
-		}
+// idle says whether a client answered everything it was asked and can serve
+// again. Of a subject, that is one that no fault has hit: nobody can tell it to
+// begin anew.
+func (s *stage) idle(client int) bool {
+	select {
+	case <-s.done[client]:
+	default:
+		return false
 	}
-	return false
+	if _, ours := s.seats[client].Client.(*clients.Process); ours {
+		return true
+	}
+	return s.atRest && (client != s.c.Placement.Client || s.c.Placement.Kind == faults.None)
 }

@@ -94,7 +94,7 @@ func (r *randomFaults) counted() map[faults.Kind]int {
 }
 
 // resume lets a client that stands still go on when its time is over.
-func (r *randomFaults) resume(c *conductor, client int, proc *clients.Process) {
+func (r *randomFaults) resume(c *conductor, client int, proc clients.Client) {
 	r.mu.Lock()
 	d := r.client[client].planned.Pause
 	r.mu.Unlock()

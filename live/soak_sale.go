@@ -29,6 +29,9 @@ type sale struct {
 // soakSale makes one sale, and says by ready when its clients are there. What was
 // recorded comes with an error, too. After stop is closed no operation begins, and those under way end.
 func (w *World) soakSale(ctx context.Context, c SoakConfig, number, steps int, history string, ready func(), stop <-chan struct{}) (run *Run, fired map[faults.Kind]int, err error) {
+	if _, foreign := c.Entry.Scheme.(clients.Launcher); foreign {
+		return nil, nil, fmt.Errorf("soak %s: subjects are not soaked", c.Entry.Scheme.Name())
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, saleLimit(c), fmt.Errorf("sale %d: not done after %s", number+1, saleLimit(c)))
 	defer cancel()
 	if err := w.turns.Acquire(ctx, 1); err != nil {
@@ -90,8 +93,8 @@ func (s *sale) serveAll(ctx context.Context, plans [][]Planned) error {
 	began := time.Now()
 	var serving errgroup.Group
 	for i, plan := range plans {
-		proc := s.procs[i]
-		serving.Go(func() error { return s.serve(ctx, i, proc, plan, began) })
+		st := s.seats[i]
+		serving.Go(func() error { return s.serve(ctx, i, st, plan, began) })
 	}
 	// Who stands still while everybody is asked to stop goes on at once.
 	done := make(chan struct{})
@@ -116,7 +119,7 @@ func (s *sale) serveAll(ctx context.Context, plans [][]Planned) error {
 }
 
 // serve is one client of a sale, and who comes in its place when it is killed.
-func (s *sale) serve(ctx context.Context, client int, proc *clients.Process, plan []Planned, began time.Time) (err error) {
+func (s *sale) serve(ctx context.Context, client int, proc clients.Client, plan []Planned, began time.Time) (err error) {
 	defer func() { s.over(client) }()
 	n := 0
 	for i, p := range plan {
@@ -174,20 +177,20 @@ func (s *sale) over(client int) {
 
 // restart starts a new process for a client that was killed: another client, as a
 // lock's holder and in the history, since it knows nothing of what it was doing.
-func (s *sale) restart(ctx context.Context) (client int, proc *clients.Process, err error) {
-	proc, err = s.world.pool.Get()
-	if err != nil {
-		return 0, nil, err
-	}
+func (s *sale) restart(ctx context.Context) (client int, proc clients.Client, err error) {
 	s.mu.Lock()
-	client = s.conductor.join(proc)
-	s.procs, s.done, s.programs = append(s.procs, proc), append(s.done, make(chan struct{})), append(s.programs, nil)
-	setup, err := s.connect(client)
+	client = s.conductor.join()
+	s.seats, s.done, s.programs = append(s.seats, nil), append(s.done, make(chan struct{})), append(s.programs, nil)
+	s.mu.Unlock()
+	st, err := s.take(ctx, client)
+	s.mu.Lock()
+	s.seats[client] = st
 	s.mu.Unlock()
 	if err != nil {
 		return client, nil, err
 	}
-	return client, proc, proc.Configure(ctx, setup)
+	s.conductor.sit(client, st)
+	return client, st, nil
 }
 
 // slow says whether, in a sale with a short lease, an operation that no fault

@@ -13,6 +13,7 @@ import (
 
 	"stockproof/faults"
 	"stockproof/histories"
+	"stockproof/live/clients"
 	"stockproof/live/wire"
 	"stockproof/model"
 	"stockproof/schemes"
@@ -26,6 +27,10 @@ const atOnce = 8
 // waiting is how many runs of a group there are at the same time, those that wait
 // for a lease included.
 const waiting = 24
+
+// subjectsAtOnce is the same for a scheme that is a program of its own: nobody knows
+// what its processes cost, and each run has three.
+const subjectsAtOnce = 4
 
 // HistoryPath is where the history of a run is written, below the output folder.
 func (c Case) HistoryPath() string { return filepath.Join("histories", c.Name()+".jsonl") }
@@ -121,6 +126,24 @@ func took(log []Step, s Step) bool {
 	return before == nil || after == nil || *before != *after
 }
 
+// observations is how many fault-free runs tell which steps a foreign program makes:
+// one that counts, draws lots or looks at a clock is not known from one.
+const observations = 3
+
+// ObserveSubject observes a program of its own several times. A first run is not
+// looked at: what the stores learn once, scripts for example, is there after it.
+func (w *World) ObserveSubject(ctx context.Context, e schemes.Entry, load faults.Workload, retries string) (faults.Observed, error) {
+	var seen faults.Observed
+	for range 1 + observations {
+		steps, err := w.Observe(ctx, e, load, retries)
+		if err != nil {
+			return nil, err
+		}
+		seen = append(seen, steps)
+	}
+	return seen[1:], nil
+}
+
 // attempts is how often a run is made before the machine is called too slow.
 const attempts = 5
 
@@ -130,6 +153,9 @@ func (w *World) RunAll(ctx context.Context, e schemes.Entry, load faults.Workloa
 	runs := make([]*Run, len(plan))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(waiting)
+	if _, foreign := e.Scheme.(clients.Launcher); foreign {
+		group.SetLimit(subjectsAtOnce)
+	}
 	for i, p := range plan {
 		group.Go(func() error {
 			run, err := w.settledRun(ctx, Case{Entry: e, Workload: load, Retries: retries, Placement: p})
@@ -253,12 +279,15 @@ func Kinds() []faults.Kind {
 }
 
 // KindsFor is Kinds for one scheme: where nothing is leased, no pause is shorter
-// or longer than a lease, and one kind of pause is enough.
+// or longer than a lease, and one kind of pause is enough. Faults of servers are not
+// placed for a program of its own: it is told once where its servers are, and one
+// process serves many runs.
 func KindsFor(e schemes.Entry) []faults.Kind {
-	if _, leases := e.Scheme.(schemes.Leaser); leases {
-		return Kinds()
-	}
-	return slices.DeleteFunc(Kinds(), func(k faults.Kind) bool { return k == faults.ClientPauseShort })
+	_, leases := e.Scheme.(schemes.Leaser)
+	_, foreign := e.Scheme.(clients.Launcher)
+	return slices.DeleteFunc(Kinds(), func(k faults.Kind) bool {
+		return k == faults.ClientPauseShort && !leases || foreign && HitsServer(k)
+	})
 }
 
 // HitsServer says whether a fault is one of a server, or of those who run it.

@@ -36,6 +36,11 @@ type World struct {
 	spareMu  sync.Mutex
 	spare    []*ownRedis // for replays, and for runs with a fault of the server
 	sparePG  []*ownPostgres
+
+	seatsMu     sync.Mutex
+	seats       map[seatKey][]*seat // idle ones of subjects
+	ended       []*seat             // that ended while they were idle
+	seatsClosed bool
 }
 
 // readyClients is how many idle client processes are kept: as many as the runs
@@ -61,7 +66,7 @@ func Open(ctx context.Context, backend servers.Backend) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Servers: set, turns: semaphore.NewWeighted(atOnce), losing: semaphore.NewWeighted(losingAtOnce),
+	w := &World{Servers: set, seats: map[seatKey][]*seat{}, turns: semaphore.NewWeighted(atOnce), losing: semaphore.NewWeighted(losingAtOnce),
 		hitting: semaphore.NewWeighted(hittingAtOnce), crashing: semaphore.NewWeighted(crashingAtOnce), prefix: fmt.Sprintf("%x", os.Getpid())}
 	w.direct, err = clients.Connect(clients.Setup{
 		Client: "stockproof-observer", RedisAddr: set.RedisAddr, DSN: set.PostgresDSN(""), Retries: "off",
@@ -84,7 +89,7 @@ func (w *World) Close() error {
 		w.pool.Close()
 	}
 	clients.Disconnect(w.direct)
-	return errors.Join(w.closeSpares(), w.Servers.Close())
+	return errors.Join(w.closeSeats(), w.closeSpares(), w.Servers.Close())
 }
 
 // env is the observer's environment for one scheme's run.

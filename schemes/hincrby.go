@@ -23,16 +23,16 @@ const stockField = "stock"
 
 func goodsKey(sku string) string { return "goods:" + sku }
 
-// hashStock is the counter of the schemes that keep it in a hash field.
-type hashStock struct{}
+// HashStock is the counter of the schemes that keep it in a hash field.
+type HashStock struct{}
 
 // Load sets the field; HSET overwrites, as a preload job does.
-func (hashStock) Load(ctx context.Context, env Env, sku string, units int64) error {
+func (HashStock) Load(ctx context.Context, env Env, sku string, units int64) error {
 	return env.Redis.HSet(ctx, goodsKey(sku), stockField, units).Err()
 }
 
 // Read answers the field; ErrNoStock when it is missing.
-func (hashStock) Read(ctx context.Context, env Env, sku string) (int64, error) {
+func (HashStock) Read(ctx context.Context, env Env, sku string) (int64, error) {
 	left, err := env.Redis.HGet(ctx, goodsKey(sku), stockField).Int64()
 	if err == redis.Nil {
 		return 0, fmt.Errorf("%w: %s", ErrNoStock, sku)
@@ -41,7 +41,7 @@ func (hashStock) Read(ctx context.Context, env Env, sku string) (int64, error) {
 }
 
 // Restock adds the units with one HINCRBY.
-func (hashStock) Restock(ctx context.Context, env Env, req Request) (model.Outcome, error) {
+func (HashStock) Restock(ctx context.Context, env Env, req Request) (model.Outcome, error) {
 	if err := checkQuantity(req); err != nil {
 		return model.Failed, err
 	}
@@ -51,8 +51,23 @@ func (hashStock) Restock(ctx context.Context, env Env, req Request) (model.Outco
 	return model.OK, nil
 }
 
+// ReadThenDecrement is HGET, compare, HINCRBY -q, for who holds a lock meanwhile.
+func (s HashStock) ReadThenDecrement(ctx context.Context, env Env, req Request) (model.Outcome, error) {
+	left, err := s.Read(ctx, env, req.SKU)
+	if err != nil {
+		return model.Failed, err // nothing was written yet
+	}
+	if left < req.Qty {
+		return model.SoldOut, nil
+	}
+	if err := env.Redis.HIncrBy(ctx, goodsKey(req.SKU), stockField, -req.Qty).Err(); err != nil {
+		return afterRedis(env, err), err
+	}
+	return model.Sold, nil
+}
+
 // hincrby is scheme "decrement, look, give back".
-type hincrby struct{ hashStock }
+type hincrby struct{ HashStock }
 
 func (hincrby) Name() string { return "hincrby" }
 

@@ -33,8 +33,8 @@ func or(set, published time.Duration) time.Duration {
 
 // lock is the distributed lock around read, check, decrement.
 type lock struct {
-	hashStock
-	leased
+	HashStock
+	Leased
 }
 
 func (lock) Name() string { return "lock" }
@@ -44,7 +44,7 @@ func (s lock) Load(ctx context.Context, env Env, sku string, units int64) error 
 	if err := loadRedisson(ctx, env.Redis); err != nil {
 		return err
 	}
-	return s.hashStock.Load(ctx, env, sku, units)
+	return s.HashStock.Load(ctx, env, sku, units)
 }
 
 // Deduct takes the lock, reads, decides, decrements, and unlocks.
@@ -53,22 +53,8 @@ func (s lock) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, 
 		return model.Failed, err
 	}
 	return locked(ctx, env, req, or(env.Config.Lease, lockLease), func() (model.Outcome, error) {
-		return s.readThenDecrement(ctx, env, req)
+		return s.ReadThenDecrement(ctx, env, req)
 	})
-}
-
-func (s lock) readThenDecrement(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	left, err := s.Read(ctx, env, req.SKU)
-	if err != nil {
-		return model.Failed, err // nothing was written yet
-	}
-	if left < req.Qty {
-		return model.SoldOut, nil
-	}
-	if err := env.Redis.HIncrBy(ctx, goodsKey(req.SKU), stockField, -req.Qty).Err(); err != nil {
-		return afterRedis(env, err), err
-	}
-	return model.Sold, nil
 }
 
 // locked runs body while the SKU's lock is held; lease 0 means no lease, with

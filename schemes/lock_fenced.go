@@ -53,7 +53,7 @@ func (s lockFenced) Load(ctx context.Context, env Env, sku string, units int64) 
 			return err
 		}
 	}
-	return s.hashStock.Load(ctx, env, sku, units)
+	return s.HashStock.Load(ctx, env, sku, units)
 }
 
 // Deduct takes the lock, reads, decides, and decrements under its token.

@@ -26,6 +26,6 @@ func (s lockWatchdog) Deduct(ctx context.Context, env Env, req Request) (model.O
 		return model.Failed, err
 	}
 	return locked(ctx, env, req, 0, func() (model.Outcome, error) {
-		return s.readThenDecrement(ctx, env, req)
+		return s.ReadThenDecrement(ctx, env, req)
 	})
 }

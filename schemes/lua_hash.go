@@ -23,7 +23,7 @@ var luaHashSource string
 var luaHashScript = named("lua-hash", luaHashSource)
 
 // luaHash is the atomic script on a hash field.
-type luaHash struct{ hashStock }
+type luaHash struct{ HashStock }
 
 func (luaHash) Name() string { return "lua-hash" }
 
@@ -32,7 +32,7 @@ func (s luaHash) Load(ctx context.Context, env Env, sku string, units int64) err
 	if err := luaHashScript.Load(ctx, env.Redis).Err(); err != nil {
 		return err
 	}
-	return s.hashStock.Load(ctx, env, sku, units)
+	return s.HashStock.Load(ctx, env, sku, units)
 }
 
 // Deduct is one EVALSHA.

@@ -29,7 +29,7 @@ const (
 type luaLock struct {
 	stringStock
 	orderTable
-	leased
+	Leased
 }
 
 func (luaLock) Name() string { return "lua-lock" }

@@ -204,10 +204,13 @@ func (l *RedissonLock) Unlock(ctx context.Context) error {
 	return err
 }
 
-// leased is embedded by the schemes that take the SKU's lock.
-type leased struct{}
+// Leased is embedded by the schemes that take the SKU's lock.
+type Leased struct{}
 
 func lockKey(sku string) string { return "lock:" + sku }
 
+// LockKey is that lock.
+func (Leased) LockKey(sku string) string { return lockKey(sku) }
+
 // LeaseKeys is the lock of the SKU.
-func (leased) LeaseKeys(sku string) []string { return []string{lockKey(sku)} }
+func (Leased) LeaseKeys(sku string) []string { return []string{lockKey(sku)} }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -69,6 +69,26 @@ func named(name, source string) *redis.Script {
 	return s
 }
 
-// ScriptName is the name of a script of this package by its SHA-1; empty for
-// one it does not know.
+// NameScript gives a script that a library sends a name, by its SHA-1. untold are
+// the places, among keys and arguments from 0, of what schedules do not tell.
+func NameScript(sha, name string, untold ...int) {
+	scriptNames[sha], scriptUntold[sha] = name, untold
+}
+
+// scriptUntold maps the SHA-1 of a script to what schedules do not tell.
+var scriptUntold = map[string][]int{}
+
+// ScriptWords are the keys and arguments of a script as a schedule tells them.
+func ScriptWords(sha string, words []string) []string {
+	untold := scriptUntold[sha]
+	var told []string
+	for i, w := range words {
+		if !slices.Contains(untold, i) {
+			told = append(told, w)
+		}
+	}
+	return told
+}
+
+// ScriptName is the name of a script by its SHA-1; empty for one that has none.
 func ScriptName(sha string) string { return scriptNames[sha] }

@@ -31,7 +31,7 @@ func (setnxLock) Name() string { return "setnx-lock" }
 
 // Load stores the units; the lock needs no script.
 func (s setnxLock) Load(ctx context.Context, env Env, sku string, units int64) error {
-	return s.hashStock.Load(ctx, env, sku, units)
+	return s.HashStock.Load(ctx, env, sku, units)
 }
 
 // Deduct keeps the published flaw: DEL removes whatever lock is there, also one
@@ -50,7 +50,7 @@ func (s setnxLock) Deduct(ctx context.Context, env Env, req Request) (model.Outc
 	if !taken {
 		return model.Busy, nil
 	}
-	outcome, err := s.readThenDecrement(ctx, env, req)
+	outcome, err := s.ReadThenDecrement(ctx, env, req)
 	return outcome, errors.Join(err, env.Redis.Del(ctx, key).Err())
 }
 

@@ -25,7 +25,7 @@ live_packages() {
 }
 
 # What has nothing to do with the servers is not repeated on a second backend.
-serverless='^(TestExplore|TestTheREADME.*|TestEvery.*README.*|TestAServerThatDies.*)$'
+serverless='^(TestExplore|TestTheREADME.*|TestEvery.*README.*|TestAServerThatDies.*|TestASubjectThatMisbehaves.*|TestSubjectCheck.*)$'
 
 status=0
 packages=./...

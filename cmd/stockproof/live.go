@@ -35,7 +35,7 @@ func liveStatus(err error) (status int, known bool) {
 	case errors.As(err, &value):
 		return evidence.ExitUsage, true
 	}
-	return 0, false
+	return subjectStatus(err)
 }
 
 // liveKinds keeps the kinds that are placed in live runs of a scheme.
@@ -45,6 +45,10 @@ func liveKinds(e schemes.Entry, kinds []faults.Kind) []faults.Kind {
 
 func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *evidence.Report) (err error) {
 	ctx := cmd.Context()
+	declared, err := readDeclared(o.declared)
+	if err != nil {
+		return err
+	}
 	choice, err := servers.Choose(ctx, os.Getenv)
 	if err != nil {
 		return err
@@ -59,6 +63,15 @@ func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *eviden
 			err = closeErr
 		}
 	}()
+	if len(o.subjects) > 0 {
+		opened, close, err := openSubjects(cmd, world, o, declared, s.loads, s.kinds)
+		defer close()
+		if err != nil {
+			return err
+		}
+		s.entries = opened
+		report.Bounds.AddSubjects()
+	}
 	report.Bounds.AddLive(choice.Backend, world.Servers.Versions, s.loads)
 	s.kinds = within(s.kinds, live.Kinds())
 	lab := explore.NewLab()
@@ -70,6 +83,11 @@ func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *eviden
 		for _, load := range s.loads {
 			for _, retries := range s.retries {
 				if !slices.Contains(live.RetriesFor(e), retries) {
+					g.bar.Add(len(s.kinds))
+					continue
+				}
+				if !serves(e, load) {
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s has no restock: workload %s is left out\n", e.Scheme.Name(), load.Name)
 					g.bar.Add(len(s.kinds))
 					continue
 				}
@@ -149,6 +167,9 @@ type liveGroups struct {
 
 // verify runs every fault for one scheme, workload and retry setting.
 func (g liveGroups) verify(ctx context.Context, e schemes.Entry, load faults.Workload, retries string, kinds []faults.Kind) error {
+	if isSubject(e) {
+		return g.verifySubject(ctx, e, load, retries, kinds)
+	}
 	for _, kind := range kinds {
 		g.bar.Describe(fmt.Sprintf("%s × %s × %s", e.Scheme.Name(), kind, load.Name))
 		for _, setting := range evidence.SettingsFor(e, kind) {

@@ -16,6 +16,7 @@ import (
 	"stockproof/evidence"
 	"stockproof/faults"
 	"stockproof/schemes"
+	_ "stockproof/schemes/thirdparty" // registers its schemes
 )
 
 func main() {
@@ -54,7 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(verifyCommand(), exploreCommand(), replayCommand(), soakCommand(), checkCommand(), listCommand())
+	root.AddCommand(verifyCommand(), exploreCommand(), replayCommand(), soakCommand(), checkCommand(), subjectCommand(), listCommand())
 	err := root.ExecuteContext(ctx)
 	return status(err, stderr)
 }

@@ -49,4 +49,9 @@ func openReplays(*cobra.Command, string) (func(context.Context, *schedule.Schedu
 	return nil, 0, nil, errNoLive
 }
 
+func subjectCommand() *cobra.Command {
+	return &cobra.Command{Use: "subject", Short: "Help with programs of others that are to be judged",
+		RunE: func(*cobra.Command, []string) error { return errNoLive }}
+}
+
 func showsNothing(error) bool { return false }

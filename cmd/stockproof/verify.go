@@ -22,6 +22,8 @@ type verifyOptions struct {
 	maxFaults                          int
 	confirm                            string
 	confirmTime                        time.Duration
+	subjects, declared                 []string // commands, files
+	start                              time.Duration
 }
 
 func verifyCommand() *cobra.Command {
@@ -42,7 +44,12 @@ require a missing backend is an error.
 Exit status: 0 every verdict is as the scheme declares it, 1 one is not,
 2 bad usage, 3 no backend for live runs, 4 a verdict is inconclusive.`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return verify(cmd, o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.forSubjects(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return verify(cmd, o)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.world, "world", "explore", "explore, live or all")
@@ -51,6 +58,9 @@ Exit status: 0 every verdict is as the scheme declares it, 1 one is not,
 	f.IntVar(&o.maxFaults, "faults", 1, "faults in one execution in explore")
 	f.StringVar(&o.out, "out", "evidence", "folder for evidence.json, histories and pictures")
 	f.StringVar(&o.format, "format", "text", "what to print: text, json, markdown or junit")
+	f.StringArrayVar(&o.subjects, "subject", nil, "judge this program, a command for the shell, instead of schemes; see docs/subject-protocol.md")
+	f.StringArrayVar(&o.declared, "declare", nil, "file with the known weaknesses of a subject")
+	f.DurationVar(&o.start, "subject-start", 30*time.Second, "how long a subject may take to start")
 	f.StringSliceVar(&o.schemes, "scheme", nil, "only these schemes (default: all)")
 	f.StringSliceVar(&o.faults, "fault", nil, "only these faults (default: all)")
 	f.StringSliceVar(&o.loads, "workload", nil, "only these workloads (default: all)")
@@ -61,6 +71,36 @@ Exit status: 0 every verdict is as the scheme declares it, 1 one is not,
 }
 
 const confirmOff = "--confirm off"
+
+// forSubjects says which settings there are for subjects, and sets what has only
+// one value for them.
+func (o *verifyOptions) forSubjects(changed func(string) bool) error {
+	if len(o.subjects) == 0 {
+		if changed("declare") || changed("subject-start") {
+			return usageError{errors.New("--declare and --subject-start go with --subject")}
+		}
+		return nil
+	}
+	for flag, why := range map[string]string{
+		"scheme":  "--subject is judged instead of schemes",
+		"retries": "what a subject's client library sends again is the subject's own setting",
+		"clients": "it is for explore, and explore runs Go code only",
+		"faults":  "it is for explore, and explore runs Go code only",
+		"engine":  "it is for explore, and explore runs Go code only",
+	} {
+		if changed(flag) {
+			return usageError{fmt.Errorf("--%s does not go with --subject: %s", flag, why)}
+		}
+	}
+	if changed("world") && o.world != "live" {
+		return usageError{fmt.Errorf("--world %s does not go with --subject: explore runs Go code only", o.world)}
+	}
+	if o.start <= 0 {
+		return usageError{errors.New("--subject-start: want a time above 0")}
+	}
+	o.world, o.allRetries = "live", []string{"default"}
+	return nil
+}
 
 // selection is what the flags ask for.
 type selection struct {
@@ -102,6 +142,9 @@ func (o verifyOptions) selection() (s selection, err error) {
 	}
 	s.retries = unique(o.allRetries)
 	s.entries, s.loads = schemes.All(), faults.Workloads()
+	if len(o.subjects) > 0 {
+		s.entries = nil // they say who they are when they run
+	}
 	for _, k := range faults.Kinds() {
 		s.kinds = append(s.kinds, k.ID)
 	}
@@ -130,7 +173,7 @@ func (o verifyOptions) selection() (s selection, err error) {
 			}
 			s.kinds = append(s.kinds, k)
 		}
-		if o.world == "live" && !slices.ContainsFunc(s.entries, func(e schemes.Entry) bool { return len(liveKinds(e, s.kinds)) > 0 }) {
+		if o.world == "live" && len(o.subjects) == 0 && !slices.ContainsFunc(s.entries, func(e schemes.Entry) bool { return len(liveKinds(e, s.kinds)) > 0 }) {
 			return s, usageError{errors.New("--fault client-pause-short: none of these schemes has a lease; client-pause says the same of them")}
 		}
 	}

@@ -34,7 +34,7 @@ func RedisWords(argv []string) []string {
 	if name == "" {
 		name = "script-" + digest[:min(8, len(digest))]
 	}
-	return append([]string{words[0], name}, words[3:]...)
+	return append([]string{words[0], name}, schemes.ScriptWords(digest, words[3:])...)
 }
 
 // Null is a SQL NULL among the arguments of StatementText.

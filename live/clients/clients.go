@@ -124,6 +124,16 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Gone is closed when the process has ended.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
+// Err says how it ended; nil while it has not.
+func (p *Process) Err() error {
+	select {
+	case <-p.gone:
+		return fmt.Errorf("%w: %v", ErrGone, p.cmd.ProcessState)
+	default:
+		return nil
+	}
+}
+
 // Configure prepares the process for the next run.
 func (p *Process) Configure(ctx context.Context, s Setup) error {
 	a, err := p.ask(ctx, order{Setup: &s})

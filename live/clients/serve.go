@@ -171,7 +171,7 @@ func Do(ctx context.Context, scheme schemes.Scheme, env schemes.Env, op Operatio
 	default:
 		return Answer{Outcome: model.Failed, Err: fmt.Sprintf("unknown operation %q", op.Op)}
 	}
-	if !slices.Contains(answersTo[op.Op], a.Outcome) {
+	if !IsAnswer(op.Op, a.Outcome) {
 		// A word that is no answer, the empty one beside an error for example,
 		// decides nothing.
 		err = errors.Join(err, fmt.Errorf("scheme %s answered %q to a %s", scheme.Name(), string(a.Outcome), op.Op))
@@ -181,6 +181,11 @@ func Do(ctx context.Context, scheme schemes.Scheme, env schemes.Env, op Operatio
 		a.Err = err.Error()
 	}
 	return a
+}
+
+// IsAnswer says whether an outcome is an answer to an operation.
+func IsAnswer(op model.Op, outcome model.Outcome) bool {
+	return slices.Contains(answersTo[op], outcome)
 }
 
 // answersTo lists what a scheme may answer.

@@ -163,8 +163,8 @@ func endProcesses(records []record) error {
 			for pid := range descendants(all, rec.PID) {
 				take(pid, all[pid].start)
 			}
-		case kindGroup:
-			for pid, st := range members(all, rec) {
+		case kindGroup, kindFamily:
+			for pid, st := range relatives(all, rec) {
 				take(pid, st.start)
 			}
 		}

@@ -33,7 +33,7 @@ func init() { role.Register("parent", parent) }
 // belongings is what a parent reports to have started.
 type belongings struct {
 	Reaper  int
-	Pids    []int // a plain process, its child, and the members of a group
+	Pids    []int // a plain process, its child, and the members of a group and of a family
 	Dirs    []string
 	Segment int
 }
@@ -76,6 +76,22 @@ func parent() int {
 	check(err)
 	_, err = r.Group(leader)
 	check(err)
+	b.Pids = append(b.Pids, leader, child)
+
+	// A family whose child has left the group, and whose leader is stopped.
+	const mark = "STOCKPROOF_TEST_MARK=0123456789abcdef"
+	check(os.Setenv("STOCKPROOF_TEST_MARK", "0123456789abcdef"))
+	leader, line = shell("setsid sleep 1000 & echo $!; wait", &syscall.SysProcAttr{Setpgid: true})
+	check(os.Unsetenv("STOCKPROOF_TEST_MARK"))
+	_, err = fmt.Sscan(line, &child)
+	check(err)
+	family, _, err := r.Family(leader, mark)
+	check(err)
+	check(family.Stop())
+	if end == "orphan" {
+		// The kernel hangs up a group that stands still and loses its parent.
+		check(family.Continue())
+	}
 	b.Pids = append(b.Pids, leader, child)
 
 	stopped, _ := shell("echo; exec sleep 1000", nil)

@@ -15,6 +15,7 @@ const maxLine = 4096
 const (
 	kindProcess    = "process"
 	kindGroup      = "group"
+	kindFamily     = "family"
 	kindDir        = "dir"
 	kindContainers = "containers"
 	kindMemory     = "memory"
@@ -41,6 +42,11 @@ type record struct {
 func (r record) valid() error {
 	switch r.Kind {
 	case kindDone:
+		return nil
+	case kindFamily:
+		if r.PID <= 1 || r.Start == 0 || !validMark(r.Label) {
+			return fmt.Errorf("record %d: family of %d started at %d, marked %q, is not one to kill", r.ID, r.PID, r.Start, r.Label)
+		}
 		return nil
 	case kindProcess, kindGroup:
 		if r.PID <= 1 || r.Start == 0 {

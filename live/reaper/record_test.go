@@ -35,6 +35,8 @@ func TestABadLineIsReportedAndTheRestStillCounts(t *testing.T) {
 		"every process":       `{"id":1,"kind":"process","pid":-1,"start":1}` + "\n",
 		"no start time":       `{"id":1,"kind":"process","pid":50}` + "\n",
 		"no such signal":      `{"id":1,"kind":"process","pid":50,"start":1,"signal":99}` + "\n",
+		"family, no mark":     `{"id":1,"kind":"family","pid":50,"start":1}` + "\n",
+		"family, short mark":  `{"id":1,"kind":"family","pid":50,"start":1,"label":"A=b"}` + "\n",
 		"every container":     `{"id":1,"kind":"containers","label":""}` + "\n",
 		"label without value": `{"id":1,"kind":"containers","label":"k="}` + "\n",
 		"too long":            strings.Repeat("x", 3*maxLine) + "\n",

@@ -2,7 +2,6 @@ package servers
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"strings"
@@ -10,30 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-func TestTheLogKeepsTheLastLinesAndSeesTheReadyLineInPieces(t *testing.T) {
-	log := newTail(redisReady())
-	for i := range 3 * tailLines {
-		fmt.Fprintf(log, "line %d\n", i)
-	}
-	for _, piece := range []string{"Ready to acc", "ept connections", "\n\n  \nand then\r\nunfinished"} {
-		select {
-		case <-log.ready:
-			t.Fatal("ready before the whole line was there")
-		default:
-		}
-		_, err := io.WriteString(log, piece)
-		require.NoError(t, err)
-	}
-	<-log.ready
-	last := log.last()
-	require.Equal(t, []string{"Ready to accept connections", "and then", "unfinished"}, last[len(last)-3:])
-	require.Len(t, last, tailLines+1)
-
-	_, err := io.WriteString(log, strings.Repeat("x", 10*tailWidth)+"\n")
-	require.NoError(t, err)
-	require.Len(t, log.last()[tailLines-1], tailWidth, "a long line is cut")
-}
 
 func TestPostgresIsNotReadyWhenOnlyItsSetUpServerIs(t *testing.T) {
 	const ready = "LOG:  database system is ready to accept connections"

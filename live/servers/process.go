@@ -146,7 +146,7 @@ func (p *processes) initdb(ctx context.Context, who *account, dir string) error 
 	select {
 	case <-c.ended:
 		if !c.cmd.ProcessState.Success() {
-			return fmt.Errorf("initdb: %s: %s", c.status, strings.Join(c.log.last(), "\n    "))
+			return fmt.Errorf("initdb: %s: %s", c.status, strings.Join(c.log.Last(), "\n    "))
 		}
 		return nil
 	case <-ctx.Done():
@@ -201,7 +201,7 @@ func freePort() (int, error) {
 // foundTaken says whether the server could not have its port. Who had it, the near
 // end of somebody's connection perhaps, may be gone already.
 func (c *child) foundTaken(port int) bool {
-	return inUse(port) || strings.Contains(strings.Join(c.log.last(), "\n"), "ddress already in use")
+	return inUse(port) || strings.Contains(strings.Join(c.log.Last(), "\n"), "ddress already in use")
 }
 
 func inUse(port int) bool {

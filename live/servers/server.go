@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"stockproof/live/tail"
 )
 
 var errEndedOnPurpose = errors.New("ended on purpose before it was ready")
@@ -13,7 +15,7 @@ var errEndedOnPurpose = errors.New("ended on purpose before it was ready")
 // server is one running server, watched until it ends.
 type server struct {
 	name string // redis or postgres
-	log  *tail
+	log  *tail.Log
 
 	stopping atomic.Bool // set before it is ended on purpose
 	endOnce  sync.Once
@@ -22,7 +24,7 @@ type server struct {
 }
 
 func newServer(name string, isReady func(string) bool) *server {
-	return &server{name: name, log: newTail(isReady), ended: make(chan struct{})}
+	return &server{name: name, log: tail.New(isReady), ended: make(chan struct{})}
 }
 
 // end records that the server has ended.
@@ -40,7 +42,7 @@ func (s *server) died() error {
 		if s.stopping.Load() {
 			return nil
 		}
-		return &DiedError{Server: s.name, Status: s.status, Log: s.log.last()}
+		return &DiedError{Server: s.name, Status: s.status, Log: s.log.Last()}
 	default:
 		return nil
 	}
@@ -49,7 +51,7 @@ func (s *server) died() error {
 // awaitReady waits for the line in the log that means ready.
 func (s *server) awaitReady(ctx context.Context) error {
 	select {
-	case <-s.log.ready:
+	case <-s.log.Ready():
 		return nil
 	case <-s.ended:
 		if err := s.died(); err != nil {
@@ -57,6 +59,6 @@ func (s *server) awaitReady(ctx context.Context) error {
 		}
 		return errEndedOnPurpose // it must not pass for ready
 	case <-ctx.Done():
-		return fmt.Errorf("not ready: %w; log: %q", context.Cause(ctx), s.log.last())
+		return fmt.Errorf("not ready: %w; log: %q", context.Cause(ctx), s.log.Last())
 	}
 }
