@@ -1,5 +1,7 @@
 package evidence
 
+import "fmt"
+
 // Text is a text for readers in the languages of a report.
 type Text struct {
 	EN string `json:"en"`
@@ -68,4 +70,39 @@ type Fact struct {
 	ID     string             `json:"id"`
 	Says   Text               `json:"says"`
 	Values map[string]float64 `json:"values"` // named numbers, with their unit in the name
+}
+
+// contradiction is the first evidence that speaks against the ledger.
+func (c Claim) contradiction() string { return c.first(Contradicts) }
+
+// missing is the first evidence that is not there.
+func (c Claim) missing() string { return c.first(Missing) }
+
+func (c Claim) first(state SupportState) string {
+	for _, s := range c.Evidence {
+		if s.State == state {
+			return s.Wants.EN + ": " + s.Found.EN
+		}
+	}
+	return ""
+}
+
+// claimCounts says how many claims have which verdict, and which ones the
+// evidence contradicts; nothing where no claim was judged.
+func claimCounts(claims []Claim) string {
+	if len(claims) == 0 {
+		return ""
+	}
+	count := map[ClaimVerdict]int{}
+	for _, c := range claims {
+		count[c.Verdict]++
+	}
+	s := fmt.Sprintf("%d claims: %d confirmed, %d refuted, %d qualified, %d open\n",
+		len(claims), count[ClaimConfirmed], count[ClaimRefuted], count[ClaimQualified], count[ClaimOpen])
+	for _, c := range claims {
+		if c.Verdict == ClaimContradicted {
+			s += fmt.Sprintf("  CONTRADICTED: claim %s is in the ledger as %s — %s\n", c.ID, c.Ledger, c.contradiction())
+		}
+	}
+	return s
 }

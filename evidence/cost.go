@@ -1,5 +1,10 @@
 package evidence
 
+import (
+	"maps"
+	"slices"
+)
+
 // Cost is what one scheme costs under one load: one line of the cost table.
 //
 //	{"scheme":"lua-hash","experiment":"closed-loop","settings":{"aof":"off"},
@@ -49,4 +54,13 @@ type Percentiles struct {
 	P90  float64 `json:"p90"`
 	P99  float64 `json:"p99"`
 	P999 float64 `json:"p99_9"`
+}
+
+// Name is the experiment with its settings, in a fixed order.
+func (c Cost) Name() string {
+	name := c.Experiment
+	for _, key := range slices.Sorted(maps.Keys(c.Settings)) {
+		name += " " + key + "=" + c.Settings[key]
+	}
+	return name
 }

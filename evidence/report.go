@@ -36,6 +36,11 @@ const (
 // one that is missing.
 func (r Report) Exit() int {
 	status := ExitOK
+	for _, c := range r.Claims {
+		if c.Verdict == ClaimContradicted {
+			return ExitBroken // what the ledger says of it is not so
+		}
+	}
 	for _, c := range r.Cells {
 		if c.ConfirmedLive != nil && !*c.ConfirmedLive {
 			return ExitBroken // one of the worlds is wrong
