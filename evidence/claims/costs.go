@@ -49,6 +49,16 @@ func setting(c evidence.Cost, key string) (value float64, ok bool) {
 	return value, err == nil
 }
 
+// with are the costs that were measured with a setting.
+func (cs costs) with(key string) (found []evidence.Cost) {
+	for _, c := range cs {
+		if _, ok := setting(c, key); ok && c.Repetitions >= leastRepetitions {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
 // compare measures two schemes side by side, at every number of connections
 // from least on that both have, and none of the requests futile.
 func compare(less, more string, least int, test func(less, more evidence.Cost) bool) func(costs) (evidence.Text, bool, bool) {

@@ -122,8 +122,8 @@ var noteA = []Entry{
 			keeps{schemes: lua, faults: kinds(faults.ScriptFlush), properties: safety()},
 			measured{text("the 99th percentile is at least the length of the script", "第 99 百分位延迟不短于脚本长度"), func(cs costs) (found evidence.Text, there, holds bool) {
 				holds = true
-				for _, c := range cs {
-					if ms, ok := setting(c, "script_ms"); ok && ms > 0 && c.Connections > 1 {
+				for _, c := range cs.with("script_ms") {
+					if ms, _ := setting(c, "script_ms"); ms > 0 && c.Connections > 1 {
 						there, holds = true, holds && c.Latency.P99 >= 1000*ms
 						s := fmt.Sprintf("%g ms: p99 %.0f µs", ms, c.Latency.P99)
 						found = text(join(found.EN, s), join(found.ZH, s))

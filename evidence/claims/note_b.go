@@ -88,8 +88,8 @@ var noteB = []Entry{
 		Rests: []proof{
 			breaks{schemes: []string{"lock", "lock-watchdog"}, faults: kinds(faults.ClientCrash), properties: props(model.Unsold)},
 			measured{text("with these settings some requests are told busy from 32 connections on", "用这些设置，32 个连接起有请求得到繁忙"), func(cs costs) (found evidence.Text, there, holds bool) {
-				for _, c := range cs {
-					if wait, ok := setting(c, "wait_ms"); ok && wait >= 300 && wait <= 500 && c.Connections >= 32 {
+				for _, c := range cs.with("wait_ms") {
+					if wait, _ := setting(c, "wait_ms"); wait >= 300 && wait <= 500 && c.Connections >= 32 {
 						there, holds = true, holds || c.Busy > 0
 						s := fmt.Sprintf("%s, %g ms, %d: %.1f %%", c.Scheme, wait, c.Connections, 100*c.Busy)
 						found = text(join(found.EN, s), join(found.ZH, s))
@@ -132,8 +132,8 @@ var noteB = []Entry{
 			"单线程每个脚本花 5 ms，每秒只能跑 200 个。80,000/秒要求每个 12.5 微秒。"),
 		Rests: []proof{measured{text("with scripts of 5 ms at most 200 a second", "脚本 5 ms 时每秒最多 200 个"), func(cs costs) (found evidence.Text, there, holds bool) {
 			holds = true
-			for _, c := range cs {
-				if ms, ok := setting(c, "script_ms"); ok && ms >= 5 {
+			for _, c := range cs.with("script_ms") {
+				if ms, _ := setting(c, "script_ms"); ms >= 5 {
 					there, holds = true, holds && c.Throughput.Median <= 1000/ms*1.05
 					s := fmt.Sprintf("%g ms: %.0f/s", ms, c.Throughput.Median)
 					found = text(join(found.EN, s), join(found.ZH, s))

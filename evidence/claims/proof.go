@@ -126,6 +126,14 @@ func (q about) foundInstead(state evidence.SupportState) evidence.Text {
 	return text(what+" is not in this report, or not decided", what+" 不在本报告中，或未定")
 }
 
+// leastClients is how many clients a search must have had before what it did not
+// find says anything about a claim: a winner, a loser, and somebody who comes
+// after the fault.
+const leastClients = 3
+
+// covered says whether a cell comes from a search that covers what a claim needs.
+func covered(c evidence.Cell) bool { return c.World == "explore" && c.Clients >= leastClients }
+
 // twin is a cell apart from its fault.
 type twin struct {
 	scheme, workload, retries, world string
@@ -143,6 +151,7 @@ func (q about) broken(cells []evidence.Cell) (state evidence.SupportState, n int
 	state = evidence.Missing
 	doubt := false
 	alone := map[twin]bool{}
+	looked := map[[2]string]bool{} // workload and retries
 	for _, c := range cells {
 		if c.Fault == faults.None && c.Verdict == evidence.Violated {
 			alone[twinOf(c)] = true
@@ -159,16 +168,31 @@ func (q about) broken(cells []evidence.Cell) (state evidence.SupportState, n int
 				witness = c.Witness
 			}
 		case evidence.Holds:
-			state = evidence.Contradicts
+			if covered(c) {
+				looked[[2]string{c.Workload, c.ClientRetries}] = true
+			}
 		case evidence.Inconclusive:
 			doubt = true
+		}
+	}
+	loads, retries := q.workloads, faults.Retries()
+	if len(loads) == 0 {
+		loads = everyWorkload
+	}
+	if q.retries != "" {
+		retries = []string{q.retries}
+	}
+	all := true
+	for _, load := range loads {
+		for _, r := range retries {
+			all = all && looked[[2]string{load, r}]
 		}
 	}
 	switch {
 	case n > 0:
 		state = evidence.Supports
-	case doubt:
-		state = evidence.Missing
+	case all && !doubt:
+		state = evidence.Contradicts // looked for everywhere, and not there
 	}
 	return state, n, witness
 }
@@ -215,7 +239,7 @@ func (k keeps) judge(r evidence.Report) evidence.Support {
 		if !q.fits(c) {
 			continue
 		}
-		if c.World == "explore" && c.Clients != evidence.AnyNumber {
+		if covered(c) {
 			seen[place{c.Scheme, c.Fault, c.Workload, c.ClientRetries, c.Property}] = true
 		}
 		what := fmt.Sprintf("%s × %s × %s, retries %s, %s: %s", c.Scheme, c.Fault, c.Workload, c.ClientRetries, c.World, c.Property)
