@@ -22,11 +22,14 @@ import (
 func TestExplore(t *testing.T) {
 	lab := explore.NewLab()
 	t.Cleanup(func() { require.NoError(t, lab.Close()) })
+	seen := new(collected)
+	t.Cleanup(func() { seen.requireClaims(t) }) // when all subtests are done
 	everyCell(t, func(schemes.Entry) []faults.Kind { return evidence.ExploreKinds() }, func(schemes.Entry) []string { return faults.Retries() }, func(t *testing.T, e schemes.Entry, kind faults.Kind, load faults.Workload, retries string) {
 		group := evidence.ExploreGroup{Entry: e, Fault: kind, Workload: load, Retries: retries}
 		cells, err := evidence.FromExplore(t.Context(), lab, []evidence.ExploreGroup{group}, evidence.DefaultExploreBounds(), "", nil)
 		require.NoError(t, err)
 		requireAsDeclared(t, cells)
+		seen.add(cells)
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 // matrix, the claims, the bounds, and what was not looked at.
 func (r Report) markdown(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### What each scheme breaks\n\n%s\n\n", r.glanceMarkdown())
+	fmt.Fprintf(&b, "### What each scheme breaks\n\n%s\n\n", r.GlanceMarkdown())
 	b.WriteString("“always” is with no fault at all; a number is how many kinds of fault it takes one of; “never” is within the bounds below.\n\n")
 	fmt.Fprintf(&b, "### Matrix\n\n%s\n\n%s\n\n%s\n", r.matrix().RenderMarkdown(), strings.Join(legend(), "  \n"), r.summary())
 	if len(r.Claims) > 0 {
@@ -58,7 +58,9 @@ func (c Claim) why() string {
 
 func markdownCell(s string) string { return strings.NewReplacer("|", "\\|", "\n", " ").Replace(s) }
 
-func (r Report) glanceMarkdown() string {
+// GlanceMarkdown is the table of what each scheme breaks: a row for each, a column
+// for each property, and Glance.Word where they meet.
+func (r Report) GlanceMarkdown() string {
 	var b strings.Builder
 	b.WriteString("| scheme |")
 	for _, p := range model.Properties() {

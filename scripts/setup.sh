@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Install what `make test` needs on a Debian machine, and nothing that is there
-# already: Redis and PostgreSQL (process backend), SPIN (independent check), and, for
+# already: Redis and PostgreSQL (process backend), SPIN (independent check), Chromium (the report), and, for
 # the container backend, images: the official ones when they are present or can be
 # pulled, otherwise a local one built from Debian packages.
 #
@@ -48,11 +48,12 @@ missing=()
 have redis-server || missing+=(redis-server)
 have postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
 have spin || missing+=(spin)
+have chromium || have chromium-browser || have google-chrome || missing+=(chromium) # the report is tested in it
 have gcc || missing+=(gcc libc6-dev) # SPIN's verifiers are C programs
 if ((${#missing[@]})); then
 	install "${missing[@]}" || true
 else
-	say "redis-server, postgres, spin and gcc are there"
+	say "redis-server, postgres, spin, gcc and chromium are there"
 fi
 
 present() { docker image inspect "$1" >/dev/null 2>&1; }
