@@ -189,6 +189,7 @@ func TestBrowser(t *testing.T) {
 		b.run(t, `location.hash = "cell/lock/client-pause"`)
 		b.until(t, `document.querySelector("#cell .drawing svg") !== null`)
 		require.Zero(t, value[int](t, b, overflow))
+		require.Empty(t, value[string](t, b, `[...document.querySelectorAll("#cell *")].filter((e) => !e.closest(".drawing, .steps, pre") && e.getBoundingClientRect().right > 361).map((e) => e.tagName + "." + e.className).join(" ")`))
 		require.Zero(t, value[int](t, b, `document.querySelector("#cell").scrollWidth - document.querySelector("#cell").clientWidth`))
 	})
 }
