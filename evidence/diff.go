@@ -82,7 +82,7 @@ type cellKey struct {
 func (c Cell) key() cellKey { return cellKey{c.GroupOf(), c.Property} }
 
 func (c Cell) name() string {
-	return fmt.Sprintf("%s × %s × %s, retries %s, %s: %s", c.Scheme, c.Fault, c.Workload, c.ClientRetries, c.GroupOf().World, c.Property)
+	return fmt.Sprintf("%s × %s × %s, retries %s, %s: %s", c.Scheme, c.GroupOf().Fault, c.Workload, c.ClientRetries, c.GroupOf().World, c.Property)
 }
 
 // bound is what a verdict was reached for.

@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"slices"
+
 	"stockproof/faults/schedule"
 	"stockproof/histories"
 	"stockproof/model"
@@ -9,7 +11,8 @@ import (
 // HistoryOf is what the clients of a schedule were answered, in the order of
 // calls: an operation is called at its client's first step and returns at the
 // step that has its answer. The times are positions in the schedule. Where
-// there are orders they settle what is unknown, as in a verdict.
+// there are orders they settle what is unknown, and at rest one quiescent read
+// ends it, as in a verdict.
 func HistoryOf(s *schedule.Schedule) histories.History {
 	h := histories.History{Name: s.Scheme, SKU: s.SKU, Initial: s.Stock}
 	at := map[string]int{}      // operation of a client → place in Ops
@@ -46,6 +49,13 @@ func HistoryOf(s *schedule.Schedule) histories.History {
 	}
 	if s.Orders != nil {
 		h.Ops, _ = model.Settle(h.Ops, *s.Orders, 2*int64(len(s.Steps))+2)
+	}
+	if !slices.ContainsFunc(s.Outcomes, func(a schedule.Answer) bool { return a.Outcome == schedule.Unfinished }) {
+		var counter *int64
+		if s.Final.Known {
+			counter = &s.Final.Units
+		}
+		h.Ops = model.AtRest(h.Ops, counter)
 	}
 	return h
 }

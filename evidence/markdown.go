@@ -118,6 +118,12 @@ func (b Bounds) Lines() []string {
 		}
 		lines = append(lines, line)
 	}
+	if c := b.Confirmed; c != nil {
+		lines = append(lines, fmt.Sprintf("%d of %d witnesses of explore came out the same on real servers (%s), %d otherwise, %d not decided", c.AsFound, c.Witnesses, c.Backend, len(c.Otherwise), len(c.Open)))
+	}
+	if b.Unconfirmed != "" {
+		lines = append(lines, "nothing that explore found was replayed on real servers: "+strings.ReplaceAll(b.Unconfirmed, "\n", " "))
+	}
 	return lines
 }
 

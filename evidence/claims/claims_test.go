@@ -262,6 +262,8 @@ func TestWhatAReportDidNotLookAtContradictsNothing(t *testing.T) {
 		two := slices.Clone(all)
 		two[i].Clients = 2
 		require.Equal(t, evidence.Missing, breaks(q).judge(evidence.Report{Cells: two}).State)
+		require.Equal(t, evidence.Supports, keeps(q).judge(evidence.Report{Cells: two}).State)
+		two[i].Clients = 1
 		require.Equal(t, evidence.Missing, keeps(q).judge(evidence.Report{Cells: two}).State)
 	}
 }

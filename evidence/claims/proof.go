@@ -131,8 +131,14 @@ func (q about) foundInstead(state evidence.SupportState) evidence.Text {
 // after the fault.
 const leastClients = 3
 
-// covered says whether a cell comes from a search that covers what a claim needs.
-func covered(c evidence.Cell) bool { return c.World == "explore" && c.Clients >= leastClients }
+// leastRivals is how many clients a search must have had before what held in it
+// says anything: with one nobody meets anybody.
+const leastRivals = 2
+
+// covered says whether a cell comes from a search with so many clients.
+func covered(c evidence.Cell, least evidence.Clients) bool {
+	return c.World == "explore" && c.Clients >= least
+}
 
 // twin is a cell apart from its fault.
 type twin struct {
@@ -168,7 +174,7 @@ func (q about) broken(cells []evidence.Cell) (state evidence.SupportState, n int
 				witness = c.Witness
 			}
 		case evidence.Holds:
-			if covered(c) {
+			if covered(c, leastClients) {
 				looked[[2]string{c.Workload, c.ClientRetries}] = true
 			}
 		case evidence.Inconclusive:
@@ -239,7 +245,7 @@ func (k keeps) judge(r evidence.Report) evidence.Support {
 		if !q.fits(c) {
 			continue
 		}
-		if covered(c) {
+		if covered(c, leastRivals) {
 			seen[place{c.Scheme, c.Fault, c.Workload, c.ClientRetries, c.Property}] = true
 		}
 		what := fmt.Sprintf("%s × %s × %s, retries %s, %s: %s", c.Scheme, c.Fault, c.Workload, c.ClientRetries, c.World, c.Property)

@@ -159,7 +159,7 @@ func TestBrowser(t *testing.T) {
 		// Escape closes, focus goes back to the cell, Enter opens it again.
 		b.do(t, chromedp.KeyEvent(kb.Escape))
 		b.until(t, `!document.querySelector("#cell").open`)
-		require.True(t, value[bool](t, b, fmt.Sprintf("document.activeElement === document.querySelector('%s')", lockPause)))
+		b.until(t, fmt.Sprintf("document.activeElement === document.querySelector('%s')", lockPause))
 		b.do(t, chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
 		b.until(t, `document.querySelector("#cell").open`)
 		require.Contains(t, b.text(t, "#cell-title"), "lock × reply-lost", "the next cell")

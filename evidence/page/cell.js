@@ -13,7 +13,8 @@ function prepareCell() {
   dialog.addEventListener("click", (e) => { if (e.target === dialog) dialog.close(); });
 }
 
-const groupsOf = (at) => data.groups.filter((g) => g.s === at.scheme && g.f === at.fault && (g.c === "any") === at.any);
+// groupsOf are the groups of a place; a kind of fault alone stands for all its settings.
+const groupsOf = (at) => data.groups.filter((g) => g.s === at.scheme && (g.f === at.fault || g.f.startsWith(at.fault + "(")) && (g.c === "any") === at.any);
 const broken = (g) => data.properties.filter((_, i) => g.v[i] === "v" || g.v[i] === "V");
 
 function openCell(at) {
@@ -29,7 +30,7 @@ function openCell(at) {
   byId("cell").scrollTop = 0;
 }
 
-const groupName = (g) => [nameOf("workloads", g.w), word("retries") + " " + word(g.r), word(g.o)].join(" · ");
+const groupName = (g, at) => [g.f === at.fault ? "" : g.f, nameOf("workloads", g.w), word("retries") + " " + word(g.r), word(g.o)].filter(Boolean).join(" · ");
 
 function showCell(at) {
   current = at;
@@ -38,7 +39,7 @@ function showCell(at) {
   if (!list.some((p) => p.id === at.property)) at.property = list.length ? list[0].id : "";
   const kind = named("faults", at.fault), scheme = named("schemes", at.scheme);
   const pick = make("select", { id: "variant", onchange: (e) => { at.group = Number(e.target.value); showCell(at); byId("variant").focus(); } },
-    ...groupsOf(at).map((o) => make("option", { value: data.groups.indexOf(o), selected: o === g }, groupName(o) + " — " + (broken(o).map((p) => p.letter).join("") || "✓"))));
+    ...groupsOf(at).map((o) => make("option", { value: data.groups.indexOf(o), selected: o === g }, groupName(o, at) + " — " + (broken(o).map((p) => p.letter).join("") || "✓"))));
   const declared = (scheme.why || []).filter((w) => w.fault === at.fault);
   const witnessBox = make("div", { id: "witness", "aria-live": "polite" });
   byId("cell").replaceChildren(

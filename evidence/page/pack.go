@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,9 +138,7 @@ func pack(r evidence.Report, files fs.FS, keep detail) (*packed, error) {
 	for _, i := range model.Properties() {
 		p.index.Properties = append(p.index.Properties, named{ID: string(i.ID), Name: propertyName(i), Says: propertyText(i), Letter: i.Letter, Unit: translated(units, i.Unit, i.Unit)})
 	}
-	for _, k := range kindsOf(r) {
-		p.index.Faults = append(p.index.Faults, k)
-	}
+	p.index.Faults = kindsOf(r)
 	for _, w := range faults.Workloads() {
 		p.index.Workloads = append(p.index.Workloads, named{ID: w.Name, Name: translated(workloadNames, w.Name, w.Name), Says: translated(workloadNames, w.Summary, w.Summary)})
 	}
@@ -223,16 +223,29 @@ func letter(c evidence.Cell) byte {
 // kindsOf lists the kinds of fault there are, and those that only a report knows.
 func kindsOf(r evidence.Report) []named {
 	var list []named
-	known := map[faults.Kind]bool{}
-	for _, k := range faults.Kinds() {
-		known[k.ID] = true
-		list = append(list, named{ID: string(k.ID), Name: translated(faultNames, string(k.ID), string(k.ID)), Says: translated(faultNames, k.Summary, k.Summary)})
-	}
+	rows := map[faults.Kind][]string{} // of the matrix, which may tell settings of a kind apart
 	for _, c := range r.Cells {
-		if !known[c.Fault] {
-			known[c.Fault] = true
-			list = append(list, named{ID: string(c.Fault), Name: evidence.Text{EN: string(c.Fault), ZH: string(c.Fault)}})
+		if row := string(c.GroupOf().Fault); !slices.Contains(rows[c.Fault], row) {
+			rows[c.Fault] = append(rows[c.Fault], row)
 		}
+	}
+	add := func(k faults.Kind, says evidence.Text) {
+		names := rows[k]
+		if len(names) == 0 {
+			names = []string{string(k)}
+		}
+		delete(rows, k)
+		name := translated(faultNames, string(k), string(k))
+		for _, row := range names {
+			setting := strings.TrimPrefix(row, string(k))
+			list = append(list, named{ID: row, Name: evidence.Text{EN: name.EN + setting, ZH: name.ZH + setting}, Says: says})
+		}
+	}
+	for _, k := range faults.Kinds() {
+		add(k.ID, translated(faultNames, k.Summary, k.Summary))
+	}
+	for _, k := range slices.Sorted(maps.Keys(rows)) {
+		add(k, evidence.Text{})
 	}
 	return list
 }
