@@ -1,6 +1,6 @@
 # One target for each thing a person does.
 .DEFAULT_GOAL := help
-.PHONY: explore verify compare bench test test-long replays lint image clean help bin/stockproof
+.PHONY: explore verify compare bench test test-long replays lint image picture clean help bin/stockproof
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ lint: ## go vet and staticcheck
 
 image: ## build the local image for the container backend
 	scripts/build-image.sh
+
+picture: bin/stockproof ## take docs/report.png, the README's picture, of a real run
+	scripts/picture.sh
 
 clean: ## remove what builds and runs have written
 	rm -rf bin out evidence/histories evidence/witnesses evidence/pictures evidence/report.html evidence/*.json

@@ -23,11 +23,14 @@ import (
 func TestExplore(t *testing.T) {
 	lab := explore.NewLab()
 	t.Cleanup(func() { require.NoError(t, lab.Close()) })
+	seen := new(collected)
+	t.Cleanup(func() { seen.requireClaims(t) }) // when all subtests are done
 	everyCell(t, func(schemes.Entry) []faults.Kind { return evidence.ExploreKinds() }, exploreRetries, func(t *testing.T, e schemes.Entry, kind faults.Kind, load faults.Workload, retries string) {
 		groups := evidence.ExploreGroups([]schemes.Entry{e}, []faults.Kind{kind}, []faults.Workload{load}, []string{retries})
 		cells, err := evidence.FromExplore(t.Context(), lab, groups, evidence.DefaultExploreBounds(), "", nil)
 		require.NoError(t, err)
 		requireAsDeclared(t, cells)
+		seen.add(cells)
 	})
 }
 

@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"cmp"
-	"encoding/xml"
 	"fmt"
 	"io"
 	"strings"
@@ -14,7 +13,7 @@ import (
 )
 
 // Formats lists the output formats of Render.
-func Formats() []string { return []string{"text", "json", "markdown", "junit"} }
+func Formats() []string { return []string{"text", "json", "markdown", "junit", "github"} }
 
 // Render writes the report in one of Formats.
 func (r Report) Render(w io.Writer, format string) error {
@@ -23,9 +22,10 @@ func (r Report) Render(w io.Writer, format string) error {
 		return r.JSON(w)
 	case "junit":
 		return r.junit(w)
+	case "github":
+		return r.github(w)
 	case "markdown":
-		_, err := fmt.Fprintf(w, "%s\n\n%s\n%s\n", r.matrix().RenderMarkdown(), strings.Join(legend(), "  \n"), r.summary())
-		return err
+		return r.markdown(w)
 	case "text":
 		_, err := fmt.Fprintf(w, "%s\n\n%s\n\n%s\n", r.matrix().Render(), strings.Join(legend(), "\n"), r.summary())
 		return err
@@ -105,15 +105,28 @@ func listed(b *strings.Builder, what string, lines []string) {
 	}
 }
 
-// summary counts the cells and lists what is not as declared.
-func (r Report) summary() string {
+// counts says how many cells have which verdict.
+func (r Report) counts() string {
 	count := map[Verdict]int{}
 	for _, c := range r.Cells {
 		count[c.Verdict]++
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d cells: %d violated, %d hold, %d inconclusive, %d not applicable\n",
+	return fmt.Sprintf("%d cells: %d violated, %d hold, %d inconclusive, %d not applicable",
 		len(r.Cells), count[Violated], count[Holds], count[Inconclusive], count[NotApplicable])
+}
+
+// unlooked says why not everything was looked at, empty when it was.
+func (r Report) unlooked() string {
+	if len(r.Cells) == 0 {
+		return cmp.Or(r.Bounds.Incomplete, nothingJudged)
+	}
+	return r.Bounds.Incomplete
+}
+
+// summary counts the cells and lists what is not as declared.
+func (r Report) summary() string {
+	var b strings.Builder
+	b.WriteString(r.counts() + "\n")
 	if r.Bounds.Incomplete != "" {
 		fmt.Fprintf(&b, "INCOMPLETE: %s\n", r.Bounds.Incomplete)
 	}
@@ -126,6 +139,7 @@ func (r Report) summary() string {
 		fmt.Fprintf(&b, "nothing that explore found was replayed on real servers: %s\n", strings.ReplaceAll(why, "\n", " "))
 	}
 	listed(&b, "steps differ", r.Bounds.Differences)
+	b.WriteString(claimCounts(r.Claims))
 	surprises := r.Surprises()
 	if len(r.Cells) == 0 {
 		b.WriteString(nothingJudged)
@@ -154,74 +168,4 @@ func (c Cell) line() string {
 		s += " — " + c.Reason
 	}
 	return s
-}
-
-type junitSuites struct {
-	XMLName xml.Name     `xml:"testsuites"`
-	Suites  []junitSuite `xml:"testsuite"`
-}
-
-type junitSuite struct {
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Errors   int         `xml:"errors,attr"`
-	Skipped  int         `xml:"skipped,attr"`
-	Cases    []junitCase `xml:"testcase"`
-}
-
-type junitCase struct {
-	Class   string        `xml:"classname,attr"`
-	Name    string        `xml:"name,attr"`
-	Failure *junitMessage `xml:"failure,omitempty"`
-	Error   *junitMessage `xml:"error,omitempty"`
-	Skipped *junitMessage `xml:"skipped,omitempty"`
-}
-
-type junitMessage struct {
-	Message string `xml:"message,attr"`
-}
-
-// junit makes each cell a test case: a verdict that is not the declared one is
-// a failure, an inconclusive one an error. So is what was not looked at.
-func (r Report) junit(w io.Writer) error {
-	var out junitSuites
-	for _, g := range Groups(r.Cells) {
-		suite := junitSuite{Name: fmt.Sprintf("%s/%s/%s/retries-%s/%s", g.Scheme, g.Fault, g.Workload, g.Retries, g.World)}
-		for _, c := range inGroup(r.Cells, g) {
-			jc := junitCase{Class: suite.Name, Name: string(c.Property)}
-			message := &junitMessage{c.line()}
-			switch {
-			case c.Verdict == NotApplicable:
-				jc.Skipped = message
-				suite.Skipped++
-			case c.AsDeclared():
-			case c.Verdict == Inconclusive:
-				jc.Error = message
-				suite.Errors++
-			default:
-				jc.Failure = message
-				suite.Failures++
-			}
-			suite.Tests++
-			suite.Cases = append(suite.Cases, jc)
-		}
-		out.Suites = append(out.Suites, suite)
-	}
-	if r.Bounds.Incomplete != "" || len(r.Cells) == 0 {
-		why := cmp.Or(r.Bounds.Incomplete, nothingJudged)
-		out.Suites = append(out.Suites, junitSuite{Name: "complete", Tests: 1, Errors: 1, Cases: []junitCase{
-			{Class: "complete", Name: "everything was looked at", Error: &junitMessage{why}},
-		}})
-	}
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
-	}
-	enc := xml.NewEncoder(w)
-	enc.Indent("", " ")
-	if err := enc.Encode(out); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
 }

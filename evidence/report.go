@@ -15,12 +15,12 @@ const Schema = "stockproof/evidence/v1"
 
 // Report is evidence.json.
 type Report struct {
-	Schema string `json:"schema"`
-	Bounds Bounds `json:"bounds"`
-	Cells  []Cell `json:"cells"`
-	// Claims and Cost are not filled by verify.
-	Claims []any `json:"claims"`
-	Cost   []any `json:"cost"`
+	Schema string  `json:"schema"`
+	Bounds Bounds  `json:"bounds"`
+	Cells  []Cell  `json:"cells"`
+	Facts  []Fact  `json:"facts"`
+	Claims []Claim `json:"claims"` // package claims judges them
+	Cost   []Cost  `json:"cost"`   // empty where nothing was measured
 }
 
 // Exit statuses of the command.
@@ -36,6 +36,11 @@ const (
 // one that is missing.
 func (r Report) Exit() int {
 	status := ExitOK
+	for _, c := range r.Claims {
+		if c.Verdict == ClaimContradicted {
+			return ExitBroken // what the ledger says of it is not so
+		}
+	}
 	for _, c := range r.Cells {
 		if c.ConfirmedLive != nil && !*c.ConfirmedLive {
 			return ExitBroken // one of the worlds is wrong
@@ -67,7 +72,9 @@ func (r Report) Surprises() []Cell {
 
 // JSON writes evidence.json.
 func (r Report) JSON(w io.Writer) error {
-	r.Claims, r.Cost = append([]any{}, r.Claims...), append([]any{}, r.Cost...) // [] rather than null
+	// [] rather than null
+	r.Cells, r.Facts = append([]Cell{}, r.Cells...), append([]Fact{}, r.Facts...)
+	r.Claims, r.Cost = append([]Claim{}, r.Claims...), append([]Cost{}, r.Cost...)
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", " ")
 	enc.SetEscapeHTML(false)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install what `make test` needs on a Debian machine, and nothing that is there
-# already: Redis and PostgreSQL (process backend), SPIN (independent check), redis-py (a scheme
-# of others that is judged), and, for
+# already: Redis and PostgreSQL (process backend), SPIN (independent check), Chromium (the report),
+# redis-py (a scheme of others that is judged), and, for
 # the container backend, images: the official ones when they are present or can be
 # pulled, otherwise a local one built from Debian packages.
 #
@@ -51,11 +51,12 @@ have postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || m
 have spin || missing+=(spin)
 # The system's own Python, for the subjects in examples/subjects.
 [[ -x /usr/bin/python3 ]] && /usr/bin/python3 -c 'import redis' 2>/dev/null || missing+=(python3 python3-redis)
+have chromium || have chromium-browser || have google-chrome || missing+=(chromium) # the report is tested in it
 have gcc || missing+=(gcc libc6-dev) # SPIN's verifiers are C programs
 if ((${#missing[@]})); then
 	install "${missing[@]}" || true
 else
-	say "redis-server, postgres, spin, gcc and python3-redis are there"
+	say "redis-server, postgres, spin, gcc, chromium and python3-redis are there"
 fi
 
 present() { docker image inspect "$1" >/dev/null 2>&1; }

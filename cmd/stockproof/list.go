@@ -10,6 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"stockproof/evidence/claims"
 	"stockproof/faults"
 	"stockproof/model"
 	"stockproof/schemes"
@@ -25,9 +26,9 @@ type listed struct {
 func listCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
-		Use:       "list schemes|faults|properties|workloads",
+		Use:       "list schemes|faults|properties|workloads|claims",
 		Short:     "Show what there is",
-		ValidArgs: []string{"schemes", "faults", "properties", "workloads"},
+		ValidArgs: []string{"schemes", "faults", "properties", "workloads", "claims"},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError{fmt.Errorf("list needs one of %v", cmd.ValidArgs)}
@@ -81,6 +82,10 @@ func list(what string) []listed {
 	case "properties":
 		for _, p := range model.Properties() {
 			all = append(all, listed{string(p.ID), p.BrokenWhen, p.Letter + ", amount: " + p.Unit})
+		}
+	case "claims":
+		for _, c := range claims.All() {
+			all = append(all, listed{c.ID, c.Claim.EN, string(c.Verdict)})
 		}
 	case "workloads":
 		for _, w := range faults.Workloads() {

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"stockproof/evidence"
+	"stockproof/evidence/claims"
+	"stockproof/evidence/page"
 	"stockproof/explore"
 	"stockproof/faults"
 	"stockproof/schemes"
@@ -56,8 +58,8 @@ Exit status: 0 every verdict is as the scheme declares it, 1 one is not,
 	f.StringVar(&o.engine, "engine", "miniredis", "what answers Redis commands in explore: miniredis, or redis for a real redis-server")
 	f.Var(&o.clients, "clients", "clients in explore; more than a workload has repeat its programs; any judges the safety properties for every number")
 	f.IntVar(&o.maxFaults, "faults", 1, "faults in one execution in explore")
-	f.StringVar(&o.out, "out", "evidence", "folder for evidence.json, histories and pictures")
-	f.StringVar(&o.format, "format", "text", "what to print: text, json, markdown or junit")
+	f.StringVar(&o.out, "out", "evidence", "folder for evidence.json, report.html, witnesses, histories and pictures")
+	f.StringVar(&o.format, "format", "text", "what to print: text, json, markdown, junit or github")
 	f.StringArrayVar(&o.subjects, "subject", nil, "judge this program, a command for the shell, instead of schemes; see docs/subject-protocol.md")
 	f.StringArrayVar(&o.declared, "declare", nil, "file with the known weaknesses of a subject")
 	f.DurationVar(&o.start, "subject-start", 30*time.Second, "how long a subject may take to start")
@@ -214,14 +216,22 @@ func verify(cmd *cobra.Command, o verifyOptions) error {
 		report.Bounds.Incomplete = broke.Error()
 	}
 	evidence.Sort(report.Cells)
+	if report.Facts, err = claims.Facts(cmd.Context()); err != nil {
+		return err
+	}
+	report.Claims = claims.Judge(report)
 	path, err := report.WriteFile(o.out)
+	if err != nil {
+		return err
+	}
+	shown, err := page.WriteFile(o.out, report)
 	if err != nil {
 		return err
 	}
 	if err := report.Render(cmd.OutOrStdout(), o.format); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "evidence: %s\n", path)
+	fmt.Fprintf(cmd.ErrOrStderr(), "evidence: %s\nreport: %s\n", path, shown)
 	if broke != nil {
 		// A promise that was already seen broken weighs more than what is missing.
 		for _, c := range report.Surprises() {

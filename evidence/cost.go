@@ -1,0 +1,66 @@
+package evidence
+
+import (
+	"maps"
+	"slices"
+)
+
+// Cost is what one scheme costs under one load: one line of the cost table.
+//
+//	{"scheme":"lua-hash","experiment":"closed-loop","settings":{"aof":"off"},
+//	 "futile":0.5,"skus":1,"connections":32,"offered_rate":null,
+//	 "requests":200000,"repetitions":5,"round_trips":1,"commands":1,
+//	 "throughput":{"median":81000,"low":79500,"high":82300},
+//	 "latency_us":{"p50":380,"p90":520,"p99":910,"p99_9":2400},
+//	 "busy":0,"conflicts":0,"errors":0,"server_cpu":0.97}
+//
+// Ratios between schemes are taken only among costs of one report.
+type Cost struct {
+	Scheme     string `json:"scheme"`
+	Experiment string `json:"experiment"` // what was varied: closed-loop, open-loop, skus, script-length, aof, settings
+	// Settings are what differs from a plain run, such as aof=always, script_ms=5,
+	// wait_ms=500: words and numbers without units, which are part of the name.
+	Settings    map[string]string `json:"settings,omitempty"`
+	Futile      float64           `json:"futile"` // share of requests that find nothing to buy, 0 to 1
+	SKUs        int               `json:"skus"`   // articles the requests are spread over; 1 is a hot article
+	Connections int               `json:"connections"`
+	// OfferedRate is the requests per second of an open loop, whose latencies
+	// count from the moment at which a request was due; nil in a closed loop,
+	// where each connection sends its next request after the answer.
+	OfferedRate *float64 `json:"offered_rate"`
+	Requests    uint64   `json:"requests"`    // measured, of all repetitions
+	Repetitions int      `json:"repetitions"` // behind the intervals
+	RoundTrips  float64  `json:"round_trips"` // per request, counted
+	Commands    float64  `json:"commands"`    // per request, counted by the server, those of scripts included
+	// Throughput in requests answered per second.
+	Throughput Interval    `json:"throughput"`
+	Latency    Percentiles `json:"latency_us"`
+	Busy       float64     `json:"busy"`       // share of requests, 0 to 1
+	Conflicts  float64     `json:"conflicts"`  // share of requests that met another's write, 0 to 1
+	Errors     float64     `json:"errors"`     // share of requests failed or unknown, 0 to 1
+	ServerCPU  float64     `json:"server_cpu"` // of one core while measuring: 1 is a core kept busy
+}
+
+// Interval is a median with the range its repetitions support.
+type Interval struct {
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+}
+
+// Percentiles of a latency, in microseconds.
+type Percentiles struct {
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p99_9"`
+}
+
+// Name is the experiment with its settings, in a fixed order.
+func (c Cost) Name() string {
+	name := c.Experiment
+	for _, key := range slices.Sorted(maps.Keys(c.Settings)) {
+		name += " " + key + "=" + c.Settings[key]
+	}
+	return name
+}
