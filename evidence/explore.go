@@ -68,9 +68,12 @@ func RetriesFor(kind faults.Kind, retries []string) []string {
 }
 
 // SettingsFor lists the settings under which a kind is explored with a scheme: one
-// that does not wait for replicas has no verdict about waiting.
+// that does not wait for replicas has no verdict about waiting, and one that uses
+// MULTI none about min-replicas-to-write.
 func SettingsFor(e schemes.Entry, kind faults.Kind) []faults.Setting {
-	return slices.DeleteFunc(kind.Settings(), func(s faults.Setting) bool { return s == faults.Wait && !e.Waits })
+	return slices.DeleteFunc(kind.Settings(), func(s faults.Setting) bool {
+		return s == faults.Wait && !e.Waits || s == faults.MinReplicas && e.Transacts
+	})
 }
 
 // Row is the fault with its setting.

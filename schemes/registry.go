@@ -14,6 +14,9 @@ type Entry struct {
 	Guarantees Guarantees
 	// Waits says that the scheme heeds Config.Replicas.
 	Waits bool
+	// Transacts says that the scheme uses MULTI. What a primary that insists on
+	// replicas refuses inside of a transaction is outside of what explore models.
+	Transacts bool
 	// Wider marks a scheme beyond those of the two design notes and their controls.
 	// The everyday suite leaves out its largest searches and runs it live at fewer
 	// places; the build tag long, and stockproof verify, leave out nothing.

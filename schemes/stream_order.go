@@ -41,14 +41,21 @@ type streamStock struct{ stringStock }
 
 // Load sets the counter and makes the group before there is a first order.
 func (s streamStock) Load(ctx context.Context, env Env, sku string, units int64) error {
-	err := env.Redis.XGroupCreateMkStream(ctx, orderStream(sku), orderGroup, "0").Err()
-	if err != nil && !redis.HasErrorPrefix(err, "BUSYGROUP") {
+	if err := s.makeGroup(ctx, env, sku); err != nil {
 		return err
 	}
 	if err := streamOrderScript.Load(ctx, env.Redis).Err(); err != nil {
 		return err
 	}
 	return s.stringStock.Load(ctx, env, sku, units)
+}
+
+func (streamStock) makeGroup(ctx context.Context, env Env, sku string) error {
+	err := env.Redis.XGroupCreateMkStream(ctx, orderStream(sku), orderGroup, "0").Err()
+	if redis.HasErrorPrefix(err, "BUSYGROUP") {
+		return nil
+	}
+	return err
 }
 
 // Deduct is one EVALSHA: what is deducted is ordered, or neither.
@@ -62,13 +69,16 @@ func (streamStock) Deduct(ctx context.Context, env Env, req Request) (model.Outc
 // consume is a round of the consumer: first what it, or who had its name before,
 // was given and did not acknowledge, then what is new. write comes before the
 // acknowledgement, so a message can come again but not get lost.
-func (streamStock) consume(ctx context.Context, env Env, sku string, write func(model.Order) error) (left bool, err error) {
+func (s streamStock) consume(ctx context.Context, env Env, sku string, write func(model.Order) error) (left bool, err error) {
 	for _, from := range []string{"0", ">"} {
 		streams, err := env.Redis.XReadGroup(ctx, &redis.XReadGroupArgs{
 			Group: orderGroup, Consumer: orderConsumer, Streams: []string{orderStream(sku), from}, Block: -1,
 		}).Result()
 		if errors.Is(err, redis.Nil) {
 			continue // nothing new
+		}
+		if redis.HasErrorPrefix(err, "NOGROUP") { // Redis has lost the stream
+			return true, s.makeGroup(ctx, env, sku)
 		}
 		if err != nil {
 			return true, err

@@ -16,6 +16,7 @@ func init() {
 		Summary:    "WATCH, GET, compare, MULTI DECRBY EXEC; tried once more when EXEC finds the key touched, then busy",
 		Stores:     Stores{Redis: true},
 		Guarantees: watchMultiGuarantees,
+		Transacts:  true,
 		Wider:      true,
 	})
 }
