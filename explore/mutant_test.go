@@ -88,7 +88,7 @@ func TestASearchBrokenOnPurposeIsConvicted(t *testing.T) {
 	}{
 		{pauseForgotten, "pause", shows("lock", faults.ClientPause, "unit", "off", "OTNX")},
 		{pauseForgotten, "pause fires", fires("lock", faults.ClientPause)},
-		{delayForgotten, "delay", shows("lock", faults.RequestDelayed, "unit", "off", "TNL")},
+		{delayForgotten, "delay", shows("lock", faults.RequestDelayed, "unit", "off", "TNLX")},
 		{delayForgotten, "delay fires", fires("hincrby", faults.RequestDelayed)},
 		{tokensKept, "names", symmetrical("lock", faults.ClientPause, "unit")},
 		{budgetForgotten, "budget", symmetrical("hincrby", faults.ReplyLost, "mixed")},

@@ -18,12 +18,6 @@ func kinds(list ...faults.Kind) []faults.Kind { return list }
 
 func props(list ...model.Property) []model.Property { return list }
 
-// Kinds of fault that are named before every world places them.
-const (
-	stockReloaded    faults.Kind = "stock-reloaded"
-	reconcileOverlap faults.Kind = "reconcile-overlap"
-)
-
 var noteA = []Entry{
 	{ID: "A1", Verdict: evidence.ClaimQualified,
 		Claim:     text("Lua scheme: always exactly one round trip, success or failure", "Lua 方案：无论成败，始终恰好一次往返"),
@@ -163,13 +157,14 @@ var noteA = []Entry{
 		Condition: when("no request is in flight between what it reads and what it writes", "在它读取与写入之间没有请求正在进行"),
 		Says: text("A job that reads orders and counter and then writes the difference undoes what was sold in between. Run at rest it repairs lost units; run during the sale it makes units that do not exist, or takes some away.",
 			"先读订单与计数器、再写差额的任务会撤销其间的售出。静止时运行能修复丢失的件；售卖时运行会造出不存在的件，或拿走一些。"),
-		Rests: []proof{breaksOne{schemes: lua, faults: kinds(reconcileOverlap), properties: props(model.Oversell, model.PhantomUnits, model.LostUnits)}}},
+		Rests: []proof{breaksOne{schemes: []string{"lua-lock"}, faults: kinds(faults.ReconcileOverlap), properties: props(model.Oversell, model.PhantomUnits, model.LostUnits)},
+			breaks{schemes: []string{"reconcile-naive"}, faults: kinds(faults.None), properties: props(model.Oversell)}}},
 	{ID: "A15", Verdict: evidence.ClaimConfirmed,
 		Claim: text("Lua per-buyer limit in the same script keeps atomicity when the keys allow it", "键允许时，同一脚本内的每人限购保持原子性"),
 		Says: text("With the limit in the script there is no order of steps in which a buyer passes the check and the counter is gone. In a cluster both keys need one hash tag.",
 			"限购在脚本内时，不存在买家通过检查而库存已无的步骤顺序。集群中两个键需要同一个哈希标签。"),
 		Rests: []proof{
-			keeps{schemes: []string{"lua-limit"}, faults: kinds(faults.None), properties: append(props(model.Oversell, model.NonLinearizable), negative...)},
+			keeps{schemes: []string{"lua-limit"}, faults: kinds(faults.None), retries: "off", properties: append(props(model.Oversell, model.NonLinearizable), negative...)},
 			counted{factSlots, text("the two keys share a slot with a tag", "两个键加标签后同槽"), func(v map[string]float64) bool { return v["stock and limit share a slot with a tag"] == 1 }},
 		}},
 }

@@ -264,7 +264,7 @@ func (k keeps) judge(r evidence.Report) evidence.Support {
 	for _, scheme := range q.schemes {
 		for _, kind := range kinds {
 			for _, load := range q.workloads {
-				for _, retries := range faults.Retries() {
+				for _, retries := range faults.RetriesFor(kind) {
 					for _, p := range q.properties {
 						if q.retries != "" && q.retries != retries || seen[place{scheme, kind, load, retries, p}] || s.State != evidence.Supports {
 							continue

@@ -131,6 +131,7 @@ var schemeNames = map[string]string{
 	"lock-fenced": "带防护令牌的锁", "journal-first": "先写日志的 Redis 方案", "sql-first": "一条 SQL 完成扣减与订单",
 	"lua-wait": "扣减后 WAIT 等待副本", "sql-conditional": "条件 UPDATE 与订单同一事务", "sql-for-update": "SELECT … FOR UPDATE 悲观锁",
 	"db-version-retry": "SQL 乐观锁，有限次重试", "reserve-confirm": "预留、确认、取消，超时回补",
+	"reserve-confirm-once": "预留、确认、取消，回补只做一次", "stream-order-blind": "同 stream-order，消费者直接插入订单",
 	"stream-order": "脚本内扣减并写入流，消费者落订单", "outbox": "PostgreSQL 事务发件箱", "degrade": "Redis 失效时降级到数据库",
 	"reconcile-naive": "直接覆盖的对账任务", "reconcile-diff": "按差额修正的对账任务",
 }
