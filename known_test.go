@@ -42,7 +42,7 @@ func everyPlacement(t *testing.T, scheme string, loads []string, judge func(t *t
 			steps, err := world.Observe(t.Context(), entry(t, scheme), load, retries)
 			require.NoError(t, err)
 			for _, kind := range live.KindsFor(entry(t, scheme)) {
-				if live.HitsServer(kind) || kind == faults.CommitReplyLost {
+				if faults.HitsServer(kind) || kind == faults.CommitReplyLost {
 					continue // reply-lost has the COMMIT as well
 				}
 				runs, err := world.RunAll(t.Context(), entry(t, scheme), load, retries, faults.Plan(kind, steps), "")

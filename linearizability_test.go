@@ -120,7 +120,7 @@ func liveRetries(e schemes.Entry, kind faults.Kind, load faults.Workload) []stri
 	switch {
 	case long:
 		return all
-	case live.HitsServer(kind) && (load.Name != "unit" || !hitEveryDay(e, kind)):
+	case faults.HitsServer(kind) && (load.Name != "unit" || !hitEveryDay(e, kind)):
 		return nil
 	case !e.Wider:
 		return all

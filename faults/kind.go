@@ -74,6 +74,15 @@ func PlacedLive(kind Kind) bool {
 	return slices.ContainsFunc(kinds, func(k Info) bool { return k.ID == kind && k.Live })
 }
 
+// HitsServer says whether a fault is one of a server, or of those who run it.
+func HitsServer(kind Kind) bool {
+	switch kind {
+	case StoreLoses, ScriptFlush, RedisRestart, RedisFailover, RedisFreeze, KeyEvicted, KeyExpired, PostgresRestart, StockReloaded, ReconcileOverlap:
+		return true
+	}
+	return false
+}
+
 // UnknownKindError names a fault that does not exist and those that do.
 type UnknownKindError struct{ Name string }
 

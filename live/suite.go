@@ -286,14 +286,8 @@ func KindsFor(e schemes.Entry) []faults.Kind {
 	_, leases := e.Scheme.(schemes.Leaser)
 	_, foreign := e.Scheme.(clients.Launcher)
 	return slices.DeleteFunc(Kinds(), func(k faults.Kind) bool {
-		return k == faults.ClientPauseShort && !leases || foreign && HitsServer(k)
+		return k == faults.ClientPauseShort && !leases || foreign && faults.HitsServer(k)
 	})
-}
-
-// HitsServer says whether a fault is one of a server, or of those who run it.
-func HitsServer(kind faults.Kind) bool {
-	_, is := ofServers[kind]
-	return is
 }
 
 // Group is the runs of one fault: its places, and a run for each.

@@ -30,7 +30,7 @@ func (dbVersion) Name() string { return "db-version" }
 // the same transaction. Everything before COMMIT is undone by the server when
 // the connection or the client dies, so only COMMIT can end Unknown.
 func (s dbVersion) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	var left, version int64

@@ -52,7 +52,7 @@ func (s degrade) Restock(ctx context.Context, env Env, req Request) (model.Outco
 
 // Deduct asks Redis and, when no reply came, the database.
 func (s degrade) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	outcome, err := s.deduct(ctx, env, req)

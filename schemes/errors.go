@@ -26,7 +26,8 @@ var ErrQuantity = errors.New("quantity must be from 1 to 2^53")
 // It is not the same as sold out.
 var ErrNoStock = errors.New("no stock counter for this sku")
 
-func checkQuantity(req Request) error {
+// CheckQuantity is nil for a quantity that a request may have.
+func CheckQuantity(req Request) error {
 	if req.Qty < 1 || req.Qty > maxQuantity {
 		return fmt.Errorf("%w, got %d", ErrQuantity, req.Qty)
 	}

@@ -42,7 +42,7 @@ func (HashStock) Read(ctx context.Context, env Env, sku string) (int64, error) {
 
 // Restock adds the units with one HINCRBY.
 func (HashStock) Restock(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	if err := env.Redis.HIncrBy(ctx, goodsKey(req.SKU), stockField, req.Qty).Err(); err != nil {
@@ -75,7 +75,7 @@ func (hincrby) Name() string { return "hincrby" }
 // an error the buyer is still told sold-out, because that was decided by the
 // first reply; the error reports that the counter may stay short.
 func (hincrby) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	left, err := env.Redis.HIncrBy(ctx, goodsKey(req.SKU), stockField, -req.Qty).Result()

@@ -102,7 +102,7 @@ func (holds) due(ctx context.Context, env Env, sku string) (requests []string, y
 // sell is reserve, order, end. The order is the sale: what comes after it only
 // tidies up.
 func (s holds) sell(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	if outcome, err := s.reserve(ctx, env, req); outcome != model.Sold {

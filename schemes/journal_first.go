@@ -102,7 +102,7 @@ func (journalFirst) Restock(ctx context.Context, env Env, req Request) (model.Ou
 // decide asks until there is an answer, twice at the most. Asking again is safe:
 // whichever of the commands comes first is the one that counts.
 func decide(ctx context.Context, env Env, req Request, script *redis.Script, done model.Outcome) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	ask := func() (int64, error) {

@@ -49,7 +49,7 @@ func (s lock) Load(ctx context.Context, env Env, sku string, units int64) error 
 
 // Deduct takes the lock, reads, decides, decrements, and unlocks.
 func (s lock) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	return locked(ctx, env, req, or(env.Config.Lease, lockLease), func() (model.Outcome, error) {

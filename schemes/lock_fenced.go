@@ -64,7 +64,7 @@ func (s lockFenced) Deduct(ctx context.Context, env Env, req Request) (model.Out
 // DeductFenced is the deduct of lock-fenced with a read of the caller's, which is
 // told the token of the lock it is made under.
 func DeductFenced(ctx context.Context, env Env, req Request, read func(token int64) (int64, error)) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	key := lockKey(req.SKU)

@@ -23,7 +23,7 @@ func (lockSet) Name() string { return "lock-set" }
 
 // Deduct takes the lock, reads, decides, writes the difference, and unlocks.
 func (s lockSet) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	return locked(ctx, env, req, or(env.Config.Lease, lockLease), func() (model.Outcome, error) {
@@ -40,7 +40,7 @@ func (s lockSet) Deduct(ctx context.Context, env Env, req Request) (model.Outcom
 
 // Restock too must hold the lock: a computed value would overwrite it.
 func (s lockSet) Restock(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	return locked(ctx, env, req, or(env.Config.Lease, lockLease), func() (model.Outcome, error) {

@@ -22,7 +22,7 @@ func (lockWatchdog) Name() string { return "lock-watchdog" }
 
 // Deduct is lock.Deduct without a lease.
 func (s lockWatchdog) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	return locked(ctx, env, req, 0, func() (model.Outcome, error) {

@@ -37,7 +37,7 @@ func (s luaHash) Load(ctx context.Context, env Env, sku string, units int64) err
 
 // Deduct is one EVALSHA.
 func (luaHash) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	return deductByScript(ctx, env, luaHashScript, []string{goodsKey(req.SKU)}, stockField, req.Qty)

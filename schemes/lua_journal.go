@@ -52,7 +52,7 @@ func (luaJournal) Load(ctx context.Context, env Env, sku string, units int64) er
 // Deduct is one EVALSHA. A client that submits a request again, or whose library
 // does, gets the first answer; another client is told of a sale as ErrRepeated.
 func (luaJournal) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	var life int64

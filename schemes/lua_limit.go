@@ -50,7 +50,7 @@ func (luaLimit) Load(ctx context.Context, env Env, sku string, units int64) erro
 // Deduct is one EVALSHA. That the buyer has bought is no certain refusal where
 // the client library repeats commands: it may have been this very command.
 func (luaLimit) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	done, err := luaLimitScript.Run(ctx, env.Redis, []string{stockKey(req.SKU), buyersKey(req.SKU)}, req.Qty, req.Buyer).Int64()

@@ -62,7 +62,7 @@ func (s luaLock) Reconcile(ctx context.Context, env Env, sku string, units int64
 // the answer is Failed (nothing was deducted). After a deduction the buyer is
 // told of an error although the sale may be complete: Unknown.
 func (s luaLock) Deduct(ctx context.Context, env Env, req Request) (outcome model.Outcome, err error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	cfg := env.Config

@@ -49,7 +49,7 @@ func (stringStock) Read(ctx context.Context, env Env, sku string) (int64, error)
 
 // Restock adds the units with one INCRBY.
 func (stringStock) Restock(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	if err := env.Redis.IncrBy(ctx, stockKey(req.SKU), req.Qty).Err(); err != nil {
@@ -69,7 +69,7 @@ func (luaString) Name() string { return "lua-string" }
 
 // Deduct is one EVALSHA.
 func (s luaString) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	return s.deduct(ctx, env, req)

@@ -23,7 +23,7 @@ func (naive) Name() string { return "naive" }
 
 // Deduct is GET, compare, DECRBY.
 func (s naive) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	left, err := s.Read(ctx, env, req.SKU)

@@ -23,7 +23,7 @@ func (naiveSet) Name() string { return "naive-set" }
 
 // Deduct is GET, compare, SET.
 func (s naiveSet) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	left, err := s.Read(ctx, env, req.SKU)

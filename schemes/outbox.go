@@ -33,7 +33,7 @@ func fulfilmentKey(sku string) string { return "fulfilment:" + sku }
 // request stays in the outbox after it was sent, so that the same request
 // cannot come in again.
 func (s outbox) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	tx, err := env.DB.BeginTx(ctx, nil)

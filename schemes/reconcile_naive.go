@@ -50,7 +50,7 @@ func (reconcileNaive) Name() string { return "reconcile-naive" }
 
 // Deduct is the script, then the order.
 func (s reconcileNaive) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	if outcome, err := s.deduct(ctx, env, req); outcome != model.Sold {

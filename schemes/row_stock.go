@@ -32,7 +32,7 @@ func (rowStock) Read(ctx context.Context, env Env, sku string) (int64, error) {
 
 // Restock adds the units in one statement that commits by itself.
 func (rowStock) Restock(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	res, err := env.DB.ExecContext(ctx,

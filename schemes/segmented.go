@@ -84,7 +84,7 @@ func (segmented) Read(ctx context.Context, env Env, sku string) (int64, error) {
 
 // Restock adds the units to the buyer's own segment.
 func (segmented) Restock(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	if err := env.Redis.IncrBy(ctx, segmentKey(req.SKU, own(req.Buyer)), req.Qty).Err(); err != nil {
@@ -97,7 +97,7 @@ func (segmented) Restock(ctx context.Context, env Env, req Request) (model.Outco
 // two: a request for more than any segment holds is refused although the sum
 // would do.
 func (segmented) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	for i := range segments {

@@ -37,7 +37,7 @@ func (s setnxLock) Load(ctx context.Context, env Env, sku string, units int64) e
 // Deduct keeps the published flaw: DEL removes whatever lock is there, also one
 // that somebody else has taken since the lease ended.
 func (s setnxLock) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	key := lockKey(req.SKU)

@@ -28,7 +28,7 @@ func (sqlConditional) Name() string { return "sql-conditional" }
 
 // Deduct is one transaction; only its COMMIT can end Unknown.
 func (s sqlConditional) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	tx, err := env.DB.BeginTx(ctx, nil)

@@ -50,7 +50,7 @@ func (s sqlFirst) Restock(ctx context.Context, env Env, req Request) (model.Outc
 
 // move adds units to the stock, where that leaves any, and records it.
 func (sqlFirst) move(ctx context.Context, env Env, req Request, units int64, done model.Outcome) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	tx, err := env.DB.BeginTx(ctx, nil)

@@ -30,7 +30,7 @@ func (sqlForUpdate) Name() string { return "sql-for-update" }
 
 // Deduct is one transaction; only its COMMIT can end Unknown.
 func (s sqlForUpdate) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	tx, err := env.DB.BeginTx(ctx, nil)

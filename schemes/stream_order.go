@@ -60,7 +60,7 @@ func (streamStock) makeGroup(ctx context.Context, env Env, sku string) error {
 
 // Deduct is one EVALSHA: what is deducted is ordered, or neither.
 func (streamStock) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	return deductByScript(ctx, env, streamOrderScript, []string{stockKey(req.SKU), orderStream(req.SKU)}, req.Qty, req.ID)

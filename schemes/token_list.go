@@ -58,7 +58,7 @@ func (tokenList) Read(ctx context.Context, env Env, sku string) (int64, error) {
 
 // Restock pushes tokens.
 func (tokenList) Restock(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	if req.Qty > maxTokens {
@@ -74,7 +74,7 @@ func (tokenList) Restock(ctx context.Context, env Env, req Request) (model.Outco
 // that meets an error the buyer is still told sold-out, which was decided
 // before, and the error reports that tokens may be missing.
 func (tokenList) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	if req.Qty > maxTokens {

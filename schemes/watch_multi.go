@@ -39,7 +39,7 @@ func (watchMulti) Load(ctx context.Context, env Env, sku string, units int64) er
 // Deduct is WATCH, GET and one transaction on one connection. What comes before
 // EXEC writes nothing, so only EXEC can end Unknown.
 func (s watchMulti) Deduct(ctx context.Context, env Env, req Request) (model.Outcome, error) {
-	if err := checkQuantity(req); err != nil {
+	if err := CheckQuantity(req); err != nil {
 		return model.Failed, err
 	}
 	key := stockKey(req.SKU)

@@ -192,7 +192,7 @@ func (g liveGroups) run(ctx context.Context, group *live.Group) error {
 	}
 	cells := evidence.FromLive(group)
 	g.report.Cells = append(g.report.Cells, cells...)
-	if live.HitsServer(group.Fault) {
+	if faults.HitsServer(group.Fault) {
 		return nil // their histories are the witnesses; a draft has no line for a server
 	}
 	differ, err := g.schedules.Write(ctx, cells, group.Runs)

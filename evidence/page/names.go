@@ -140,6 +140,7 @@ var schemeNames = map[string]string{
 var assumptions = map[string]string{
 	"explore: every interleaving of steps and every placement of the fault within the bounds, one SKU, no more":                                                                          "探索：界限之内步骤的所有交错、故障的所有位置，一种商品，仅此而已",
 	"explore: a command takes no time; time passes only when no live client can run, so without a pause a command is much faster than any lease":                                         "探索：命令不花时间；只有当没有存活客户端可以执行时时间才前进，所以没有停顿时命令远快于任何租约",
+	"explore: redis-failover, redis-freeze and redis-restart(aof-everysec) with two of the clients, unless their number was asked for":                                                   "探索：redis-failover、redis-freeze 与 redis-restart(aof-everysec) 只用其中两个客户端，除非指定了客户端数",
 	"explore: lease 300 ms, patience 100 ms, retry 100 ms; go-redis retries without its random backoff":                                                                                  "探索：租约 300 毫秒、等待 100 毫秒、重试 100 毫秒；go-redis 重试不含随机退避",
 	"explore: Redis executes commands one at a time; PostgreSQL is the documented SQL subset at READ COMMITTED":                                                                          "探索：Redis 逐条执行命令；PostgreSQL 是文档所述的 READ COMMITTED 子集",
 	"any number of clients: buyers come in any number, clients that restock as often as the workload has them":                                                                           "任意多个客户端：买家数量任意，回补的客户端与负载中一样多",

@@ -152,8 +152,8 @@ func (w weakness) known() (schemes.Weakness, error) {
 	if err != nil {
 		return known, err
 	}
-	if !faults.PlacedLive(kind) {
-		return known, fmt.Errorf("fault %s is not placed in live runs, so nothing could show it", kind)
+	if !faults.PlacedLive(kind) || faults.HitsServer(kind) {
+		return known, fmt.Errorf("fault %s is not placed for subjects, so nothing could show it", kind)
 	}
 	for _, name := range w.Workloads {
 		if _, err := faults.WorkloadByName(name); err != nil {

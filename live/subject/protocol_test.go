@@ -115,6 +115,7 @@ func TestADeclarationThatIsNotOneIsRefusedWithItsLine(t *testing.T) {
 	for change, want := range map[[2]string]string{
 		{"oversell", "overdose"}:                       `f:4: weakness: unknown property "overdose"`,
 		{"none", "meteor"}:                             `f:4: weakness: unknown fault "meteor"`,
+		{"none", "request-delayed"}:                    "f:4: weakness: fault request-delayed is not placed",
 		{"none", "script-flush"}:                       "f:4: weakness: fault script-flush is not placed",
 		{`"why": "w"`, `"why": ""`}:                    "f:4: weakness: why is missing",
 		{`"breaks"`, `"workloads": ["big"], "breaks"`}: `f:4: weakness: unknown workload "big"`,

@@ -7,7 +7,6 @@ package thirdparty
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"stockproof/model"
@@ -50,14 +49,12 @@ type stock struct {
 	schemes.Leased
 }
 
-var errQuantity = fmt.Errorf("thirdparty: %w", schemes.ErrQuantity)
-
 // guarded runs the read, the check and the decrement while a lock is held.
 // acquire answers how to release it, or nil when it was not free. An error of
 // acquire leaves open whether the lock was taken; the stock was not touched.
 func (s stock) guarded(ctx context.Context, env schemes.Env, req schemes.Request, acquire func() (release func() error, err error)) (model.Outcome, error) {
-	if req.Qty < 1 {
-		return model.Failed, errQuantity
+	if err := schemes.CheckQuantity(req); err != nil {
+		return model.Failed, err
 	}
 	release, err := acquire()
 	switch {
