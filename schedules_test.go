@@ -215,27 +215,35 @@ var alterations = []struct {
 
 // A schedule in which one reply, outcome, stock or law is another one, or two
 // steps stand in the other order, is refused at that line: in explore every file
-// of the corpus with every alteration, in live every file with one of them.
+// of the corpus with every alteration, in live every file with one of them; where
+// a server restarts or stands still, with one that tells without regard to time.
 func TestAnAlteredScheduleIsRefusedAtTheAlteredLine(t *testing.T) {
 	lab := explore.NewLab()
 	t.Cleanup(func() { require.NoError(t, lab.Close()) })
 	refused := map[string]int{}
 	for n, path := range scheduleFiles(t) {
-		for k, a := range alterations {
+		for _, a := range alterations {
 			s, err := schedule.ReadFile(path)
 			require.NoError(t, err)
 			line := a.alter(s)
 			if line == 0 {
 				continue
 			}
+			next := line // which a client's answer may meet in live: it comes when it comes
+			if i := slices.IndexFunc(s.Steps, func(st schedule.Step) bool { return st.Note.Line > line }); i >= 0 && a.what == "an answer less" {
+				next = s.Steps[i].Note.Line
+			}
 			for _, world := range scheduleWorlds {
-				if world.cannot(s) != "" || world.name == "live" && k != n%len(alterations) {
+				if world.cannot(s) != "" || world.name == "live" && a.what != alteredLive(s, n) {
 					continue
 				}
 				refused[world.name+" "+a.what]++
 				t.Run(fmt.Sprintf("%s/%s/%s", filepath.Base(path), a.what, world.name), func(t *testing.T) {
 					var diverged *schedule.DivergenceError
 					require.ErrorAs(t, world.replay(t, lab, s), &diverged)
+					if world.name == "live" && diverged.Line == next {
+						return
+					}
 					require.Equal(t, line, diverged.Line, "%v", diverged)
 				})
 			}
@@ -246,6 +254,14 @@ func TestAnAlteredScheduleIsRefusedAtTheAlteredLine(t *testing.T) {
 			require.NotZero(t, refused[world.name+" "+a.what], "%s: %s", world.name, a.what)
 		}
 	}
+}
+
+// alteredLive names the alteration of the n-th file that is tried on real servers.
+func alteredLive(s *schedule.Schedule, n int) string {
+	if slices.ContainsFunc(s.Faults(), faults.HitsServer) {
+		return []string{"outcome", "stock"}[n%2]
+	}
+	return alterations[n%len(alterations)].what
 }
 
 // weakness is what one file of the corpus shows.

@@ -281,6 +281,7 @@ func (s *searcher) say(c *casting, x *state, n *successor) WitnessStep {
 		}
 	case befalls:
 		step = s.blows(x[0])[d.index].step
+		step.Key = s.named(c, x).Replace(step.Key)
 	case dies:
 		step.Kind, step.Server, step.Fault, step.Lost = StepRestarts, "sql", faults.PostgresRestart, int(d.index)
 		if step.Setting = faults.SyncCommitOn; step.Lost > 0 {
@@ -310,6 +311,19 @@ func (s *searcher) plain(l local, op uint8, client string) *strings.Replacer {
 		ownRequest, fmt.Sprintf("%s.%d", client, op+1),
 		foreignRequest, faults.RequestID(p.origin, p.originOp), foreigner, faults.ClientName(p.origin),
 		self, client, clientPrefix, "")
+}
+
+// named turns the tokens by which the stores know the clients into the clients'
+// names: a key may carry that of any of them, whoever acts.
+func (s *searcher) named(c *casting, x *state) *strings.Replacer {
+	var names []string
+	for i := 2; i < 2+s.clients; i++ {
+		l := &s.locals[x[i]]
+		if s.symmetry && l.slots[0] >= 0 {
+			names = append(names, slotToken(int(l.slots[0])), c.name(x, i))
+		}
+	}
+	return strings.NewReplacer(append(names, clientPrefix, "")...)
 }
 
 // conclude says what the execution came to.

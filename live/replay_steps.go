@@ -175,31 +175,36 @@ func (r *replay) parkedAt(c *replayClient) string {
 // arrival waits until the client comes with what the line says.
 func (r *replay) arrival(ctx context.Context, c *replayClient, i int) (*flying, error) {
 	var f *flying
-	var where string
-	watchdog := renews(&r.s.Steps[i])
 	_, err := r.await(ctx, nothingMoves, c, func() bool {
 		f = r.find(c, &r.s.Steps[i])
-		where = r.parkedAt(c)
 		return f != nil || r.gate.answers[c.number] != nil || r.gate.gone[c.number] != nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	if f == nil {
-		if err := r.compareRest(ctx, nil); err != nil { // it has ended before
-			return nil, err
-		}
-		err := r.s.Diverges(i, r.s.Steps[i].Action(), where)
-		if watchdog || strings.Contains(where, renewal) {
-			return nil, &otherGoroutineError{err}
-		}
-		return nil, err
+		return nil, r.isNotThere(ctx, c, i)
 	}
 	f.op = c.op
 	if f.step.Server == wire.Postgres && !slices.Contains(c.conns, f.step.Conn) {
 		c.conns = append(c.conns, f.step.Conn)
 	}
 	return f, nil
+}
+
+// isNotThere says where a client stands instead of at line i.
+func (r *replay) isNotThere(ctx context.Context, c *replayClient, i int) error {
+	if err := r.compareRest(ctx, nil); err != nil { // it has ended before
+		return err
+	}
+	r.gate.mu.Lock()
+	where := r.parkedAt(c)
+	r.gate.mu.Unlock()
+	err := r.s.Diverges(i, r.s.Steps[i].Action(), where)
+	if renews(&r.s.Steps[i]) || strings.Contains(where, renewal) {
+		return &otherGoroutineError{err}
+	}
+	return err
 }
 
 func (r *replay) command(ctx context.Context, c *replayClient, i int) error {

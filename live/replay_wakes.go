@@ -86,7 +86,8 @@ func (r *replay) compareWoken(ctx context.Context, i int) error {
 
 // settle waits until the clients have come to where the schedule finds them
 // next: in it a client's code takes no time. A client that does not come is
-// told of at its own line.
+// told of at its own line, and at once where the time that its absence takes
+// would make others miss theirs.
 func (r *replay) settle(ctx context.Context, i int) error {
 	for _, name := range r.order {
 		c := r.clients[name]
@@ -94,11 +95,14 @@ func (r *replay) settle(ctx context.Context, i int) error {
 			continue
 		}
 		for _, k := range r.next(c, i) {
-			_, err := r.await(ctx, nothingMoves, c, func() bool {
+			come, err := r.await(ctx, nothingMoves, c, func() bool {
 				return r.find(c, &r.s.Steps[k]) != nil || r.gate.answers[c.number] != nil || r.gate.gone[c.number] != nil
 			})
 			if err != nil {
 				return err
+			}
+			if !come && r.timed() {
+				return r.isNotThere(ctx, c, k)
 			}
 		}
 	}

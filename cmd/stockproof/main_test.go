@@ -49,7 +49,7 @@ func TestBadUsageAndBadInputExitWith2AndSayWhatIsWrong(t *testing.T) {
 		{"an argument too many", []string{"verify", "lock"}, `unknown command "lock"`},
 		{"an unknown flag", []string{"verify", "--speed", "9"}, "unknown flag: --speed"},
 		{"a value that is no duration", []string{"check", "--timeout", "soon", "x"}, "invalid argument"},
-		{"an unknown scheme", []string{"verify", "--scheme", "magic"}, `unknown scheme "magic"; there are db-version, hincrby`},
+		{"an unknown scheme", []string{"verify", "--scheme", "magic"}, `unknown scheme "magic"; there are db-version, db-version-retry, degrade, hincrby`},
 		{"an unknown fault", []string{"verify", "--fault", "meteor"}, `unknown fault "meteor"; there are none, client-crash`},
 		{"a fault that explore does not place", []string{"verify", "--fault", "none,client-pause-short"}, "--world explore does not place it"},
 		{"a fault that live does not place", []string{"verify", "--world", "live", "--fault", "none,store-loses"}, "--world live does not place it"},

@@ -349,6 +349,15 @@ func (p *parser) follow(st *Step) error {
 		return nil
 	case Loads, Reconciles:
 		return p.begins(st)
+	case Restarts:
+		if st.Server == SQL { // every connection has ended, and what waited on it
+			for name, other := range p.asked {
+				other.blocked, other.orphaned = nil, nil
+				p.asked[name] = other
+			}
+			a.blocked, a.orphaned = nil, nil
+		}
+		return nil
 	default:
 		return nil
 	}
