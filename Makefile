@@ -8,11 +8,11 @@ help: ## say what there is
 bin/stockproof:
 	go build -o $@ ./cmd/stockproof
 
-explore: ## judge every scheme by covering every interleaving; needs no server
+explore: ## judge the schemes of the notes by covering every interleaving; needs no server
 	go run -tags nolive ./cmd/stockproof verify
 
 verify: bin/stockproof ## the whole matrix, also on real servers
-	bin/stockproof verify --world all
+	bin/stockproof verify --scheme all --world all
 
 compare: ## compare the checkers on two million random small histories
 	STOCKPROOF_HISTORIES=2000000 go test ./model -run TestTheExactChecker -count=1 -v -timeout 30m

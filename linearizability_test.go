@@ -88,8 +88,9 @@ func hitEveryDay(e schemes.Entry, kind faults.Kind) bool {
 
 // exploreRetries are the settings of go-redis with which TestExplore searches a
 // cell. Of the wider set the everyday suite leaves out searches that would be made
-// twice, since go-redis repeats nothing where no connection breaks, and the
-// largest, in which somebody also puts units back. The build tag long makes all.
+// twice, since go-redis repeats nothing where no connection breaks, the largest, in
+// which somebody also puts units back, and faults of servers in other workloads than
+// unit. The build tag long makes all.
 func exploreRetries(e schemes.Entry, kind faults.Kind, load faults.Workload) []string {
 	if !e.Wider || long {
 		return faults.RetriesFor(kind) // elsewhere they make no difference
@@ -97,7 +98,7 @@ func exploreRetries(e schemes.Entry, kind faults.Kind, load faults.Workload) []s
 	breaks := slices.Contains([]faults.Kind{faults.RequestLost, faults.ReplyLost, faults.RequestDelayed, faults.CommitReplyLost}, kind)
 	large := kind == faults.DuplicateRequest || kind == faults.StoreLoses
 	switch {
-	case large && load.Name == "restock":
+	case large && load.Name == "restock", faults.HitsServer(kind) && load.Name != "unit":
 		return nil
 	case breaks && e.Stores.Redis:
 		return faults.Retries()

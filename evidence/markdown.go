@@ -3,10 +3,12 @@ package evidence
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"stockproof/faults"
 	"stockproof/model"
+	"stockproof/schemes"
 )
 
 // markdown writes what a design document needs: what each scheme breaks, the
@@ -160,6 +162,16 @@ func (r Report) NotCovered() []Text {
 		case len(out) > 0:
 			add(fmt.Sprintf("Faults not placed in %s: %s.", world, strings.Join(out, ", ")), fmt.Sprintf("%s 中没有注入的故障：%s。", world, strings.Join(out, "、")))
 		}
+	}
+	var others []string
+	judged := r.Schemes()
+	for _, e := range schemes.All() {
+		if name := e.Scheme.Name(); !slices.Contains(judged, name) {
+			others = append(others, name)
+		}
+	}
+	if len(others) > 0 && len(others) < len(schemes.All()) { // a subject's report is about the subject
+		add(fmt.Sprintf("Schemes not judged here: %s.", strings.Join(others, ", ")), fmt.Sprintf("这里没有评判的方案：%s。", strings.Join(others, "、")))
 	}
 	if open > 0 {
 		add(fmt.Sprintf("%d verdicts are inconclusive: they are no pass.", open), fmt.Sprintf("%d 个结论未定：未定不等于通过。", open))

@@ -3,6 +3,7 @@ package explore
 import (
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -66,5 +67,6 @@ func TestAClosedLabHasNoRunLeft(t *testing.T) {
 	require.Greater(t, runtime.NumGoroutine(), before)
 	require.NoError(t, lab.Close())
 	require.Zero(t, lab.park.parked.Len())
-	require.LessOrEqual(t, runtime.NumGoroutine(), before)
+	// A goroutine that has said its last word may still be counted for a moment.
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before }, time.Minute, time.Millisecond)
 }

@@ -2,6 +2,7 @@ package schemes
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -19,7 +20,8 @@ type Entry struct {
 	Transacts bool
 	// Wider marks a scheme beyond those of the two design notes and their controls.
 	// The everyday suite leaves out its largest searches and runs it live at fewer
-	// places; the build tag long, and stockproof verify, leave out nothing.
+	// places; the build tag long leaves out nothing. stockproof verify takes it with
+	// --scheme all.
 	Wider bool
 	// ByName says that the scheme's steps depend on what its client, buyer or
 	// request is called, not only on what it is told. explore then runs the code
@@ -62,6 +64,12 @@ func (e *UnknownSchemeError) Error() string {
 		names = append(names, e.Scheme.Name())
 	}
 	return fmt.Sprintf("unknown scheme %q; there are %s", e.Name, strings.Join(names, ", "))
+}
+
+// OfTheNotes lists the schemes of the two design notes and their controls, without
+// the wider set.
+func OfTheNotes() []Entry {
+	return slices.DeleteFunc(All(), func(e Entry) bool { return e.Wider })
 }
 
 // ByName finds a registered scheme; the error is an *UnknownSchemeError.
