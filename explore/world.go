@@ -3,7 +3,6 @@ package explore
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,8 +27,6 @@ const (
 	prober         = clientPrefix + "?" // who tries after everything is over
 	maxSlots       = 8
 )
-
-func slotToken(i int) string { return clientPrefix + string(rune('0'+i)) }
 
 // errForeignName: a scheme was shown another client's name, so clients are not
 // interchangeable; Run starts again without symmetry.
@@ -60,9 +57,6 @@ type execKey struct {
 
 // anybody is the slot where it does not matter who acts.
 const anybody = -3
-
-// mentions says what of its client a command depends on.
-type mentions struct{ self, request, foreign bool }
 
 // observer is the slot of who is no client of the sale: it sees all names.
 const observer = -2
@@ -305,69 +299,6 @@ func (w *world) ask(k execKey) (effect, error) {
 	return e, nil
 }
 
-func mentionsSlot(s string) bool {
-	for {
-		i := strings.Index(s, clientPrefix)
-		if i < 0 {
-			return false
-		}
-		s = s[i+len(clientPrefix):]
-		if s != "" && s[0] >= '0' && s[0] < '0'+maxSlots {
-			return true
-		}
-	}
-}
-
-// canonical numbers the slot tokens in the order in which they are met; inv
-// says what became of each, -1 when its client is named nowhere any more.
-func (w *world) canonical(m moment) (moment, [maxSlots]int8) {
-	var inv [maxSlots]int8
-	for i := range inv {
-		inv[i] = -1
-	}
-	if !w.symmetry {
-		return m, inv
-	}
-	text := m.redis.Encode() + m.sql.key()
-	n := int8(0)
-	same := true
-	for rest := text; ; {
-		i := strings.Index(rest, clientPrefix)
-		if i < 0 {
-			break
-		}
-		rest = rest[i+len(clientPrefix):]
-		slot := int(rest[0]) - '0'
-		if slot < 0 || slot >= maxSlots || inv[slot] >= 0 {
-			continue
-		}
-		same = same && int(n) == slot
-		inv[slot] = n
-		n++
-	}
-	for _, session := range m.sql.sessions() {
-		if slot := session / maxConns; slot < maxSlots-1 && inv[slot] < 0 {
-			same = same && int(n) == slot
-			inv[slot] = n
-			n++
-		}
-	}
-	m.slots = int(n)
-	if same {
-		return m, inv
-	}
-	var pairs []string
-	for old, now := range inv {
-		if now >= 0 {
-			pairs = append(pairs, slotToken(old), slotToken(int(now)))
-		}
-	}
-	names := strings.NewReplacer(pairs...)
-	m.redis = m.redis.Rename(names)
-	m.sql = m.sql.renamed(inv, names)
-	return m, inv
-}
-
 func (w *world) messageID(list []redisstore.Message) int32 {
 	for i, known := range w.messages {
 		if len(known) == len(list) {
@@ -497,98 +428,4 @@ func (w *world) count(at int32) (counter, error) {
 	defer w.mu.Unlock()
 	w.counters[at] = c
 	return c, nil
-}
-
-// newlyClosed lists what is in now and not in before, both sorted.
-func newlyClosed(before, now []int) []int {
-	if len(before) == len(now) {
-		return nil
-	}
-	var fresh []int
-	for _, c := range now {
-		if !slices.Contains(before, c) {
-			fresh = append(fresh, c)
-		}
-	}
-	return fresh
-}
-
-// hangUp ends database sessions of a client, by its number in the database.
-func (w *world) hangUp(at int32, client int, conns []int) (int32, [maxSlots]int8) {
-	if len(conns) == 0 || client < 0 {
-		return at, identity()
-	}
-	var sessions []int
-	for _, c := range conns {
-		if c >= 0 {
-			sessions = append(sessions, session(client, c))
-		}
-	}
-	name := w.storeName(anybody, client)
-	if w.mutant == sessionLeft {
-		conns = sessions
-	}
-	if _, known := withoutConnections(w.moment(at).redis, name, conns); !known && len(sessions) == 0 {
-		return at, identity()
-	}
-	return w.change(at, func(m moment) moment {
-		if len(sessions) > 0 {
-			m.sql = m.sql.abandon(sessions)
-		}
-		m.redis, _ = withoutConnections(m.redis, name, conns)
-		return m
-	})
-}
-
-type grantKey struct {
-	at      int32
-	session int
-	kill    bool
-	named   execKey // by what names its client goes
-}
-
-// grant lets the blocked statement of a session go on.
-func (w *world) grant(at int32, session int, kill bool, who execKey) (effect, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	k := grantKey{at, session, kill, who}
-	if e, ok := w.grants[k]; ok {
-		return e, nil
-	}
-	m := w.moments[at]
-	var e effect
-	var err error
-	if m.sql, e.reply, e.blocked, err = m.sql.grant(session, kill); err != nil {
-		return effect{}, err
-	}
-	if !w.named && who.slot >= 0 {
-		name := clientPrefix + faults.ClientName(int(who.slot))
-		if w.symmetry {
-			name = slotToken(int(who.slot))
-		}
-		e.reply = strings.NewReplacer(fmt.Sprintf("%s.%d", name, who.op+1), ownRequest, name, self).Replace(e.reply)
-	}
-	e.inv = identity()
-	e.slot = -1
-	if w.symmetry {
-		if m, e.inv = w.canonical(m); who.slot >= 0 {
-			e.slot = e.inv[who.slot]
-		}
-	}
-	e.to = w.intern(m)
-	w.grants[k] = e
-	return e, nil
-}
-
-// queue lists the sessions whose blocked statement could go on, and those the
-// server could cancel because they wait for each other.
-func (w *world) queue(at int32) (runnable, deadlocked []int, waiting int) {
-	m := w.moment(at)
-	if m.sql.db == nil {
-		return nil, nil, 0
-	}
-	for _, cycle := range m.sql.db.Deadlocked() {
-		deadlocked = append(deadlocked, cycle...)
-	}
-	return m.sql.db.Runnable(), deadlocked, len(m.sql.db.Waiting())
 }
