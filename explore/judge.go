@@ -84,7 +84,7 @@ func (j *judge) book(i uint32, f model.Finding) {
 		t.broken, t.first = true, i
 	}
 	if worse(f.Amount, t.amount) {
-		t.amount, t.detail = f.Amount, f.Detail
+		t.amount, t.detail = f.Amount, strings.ReplaceAll(f.Detail, clientPrefix, "")
 	}
 }
 
