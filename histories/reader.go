@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"io"
 
+	"stockproof/histories/foreign"
 	"stockproof/model"
 )
 
@@ -28,9 +29,12 @@ type Reader struct {
 	lines *bufio.Scanner
 	name  string
 	line  int
-	held  []byte // a header that was met while reading operations
-	done  bool
-	any   bool
+	// origin is the line that a line was made from, in the log of others; nil: itself.
+	origin func(int) int
+	read   int
+	held   []byte // a header that was met while reading operations
+	done   bool
+	any    bool
 
 	skus     map[string]int // line of their header
 	clock    int64
@@ -60,13 +64,20 @@ func (r *Reader) bad(err error) error { return &LineError{r.name, r.line, err} }
 // next is the next line that is not blank, io.EOF behind the last.
 func (r *Reader) next() ([]byte, error) {
 	for r.lines.Scan() {
-		r.line++
+		r.read++
+		r.line = r.read
+		if r.origin != nil {
+			r.line = r.origin(r.read)
+		}
 		if text := bytes.TrimSpace(r.lines.Bytes()); len(text) > 0 {
 			return text, nil
 		}
 	}
 	r.done = true
 	if err := r.lines.Err(); err != nil {
+		if theirs := new(foreign.LineError); errors.As(err, &theirs) {
+			return nil, &LineError{r.name, theirs.Line, theirs.Err}
+		}
 		r.line++
 		return nil, r.bad(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"stockproof/histories/foreign"
 	"stockproof/model"
 )
 
@@ -16,6 +17,9 @@ type Options struct {
 	Resubmits bool          // a request id may come more than once
 	Audits    map[string]*Audit
 	Save      string // folder for a history the checkers disagree on
+	// Log says how a file of others is read; empty: it is one of ours.
+	Log     foreign.Format
+	Foreign foreign.Options
 }
 
 // Law is a broken law in a report.
@@ -100,7 +104,7 @@ var mostLoaded = 1 << 20
 
 // scan reads a whole file once: a bad line must not hide behind a verdict.
 func scan(path string, o Options) (sections []section, err error) {
-	err = walk(path, o.Resubmits, func(h History, r *Reader) error {
+	err = walk(path, o, func(h History, r *Reader) error {
 		s := section{History: h}
 		err := each(r, func(op model.Operation) {
 			s.shape.Add(op)
@@ -115,14 +119,22 @@ func scan(path string, o Options) (sections []section, err error) {
 	return sections, err
 }
 
-func walk(path string, resubmits bool, visit func(History, *Reader) error) error {
+func walk(path string, o Options, visit func(History, *Reader) error) error {
 	f, err := Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	r := NewReader(f, path)
-	r.Resubmits = resubmits
+	if o.Log != "" {
+		log, err := foreign.NewTranslator(f, o.Log, o.Foreign)
+		if err != nil {
+			return err
+		}
+		r = NewReader(log, path)
+		r.origin = log.Line
+	}
+	r.Resubmits = o.Resubmits
 	for {
 		h, err := r.NextHistory()
 		if err == io.EOF {
@@ -181,7 +193,7 @@ func Scan(path string, o Options) (*File, error) {
 // Judge judges every history of the file, in its order.
 func (f *File) Judge() (reports []Report, err error) {
 	at := 0
-	err = walk(f.path, f.options.Resubmits, func(_ History, r *Reader) error {
+	err = walk(f.path, f.options, func(_ History, r *Reader) error {
 		s := f.sections[at]
 		at++
 		report, err := f.judge(s, r)
@@ -218,7 +230,7 @@ func (f *File) judge(s section, r *Reader) (Report, error) {
 
 // reload reads one history again, into memory.
 func (f *File) reload(s section, report *Report) error {
-	return walk(f.path, f.options.Resubmits, func(h History, r *Reader) error {
+	return walk(f.path, f.options, func(h History, r *Reader) error {
 		err := each(r, func(o model.Operation) {
 			if h.SKU == s.SKU {
 				h.Ops = append(h.Ops, o)

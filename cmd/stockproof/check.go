@@ -22,6 +22,7 @@ type checkOptions struct {
 	picture, orders string
 	format          string
 	resubmits       bool
+	foreign         foreignOptions
 }
 
 func checkCommand() *cobra.Command {
@@ -34,6 +35,9 @@ laws are broken, by how much. A file is JSON Lines, also compressed with gzip or
 Zstandard: a header {"name":…,"sku":…,"initial":n}, then the operations of that
 SKU in order of call; another header begins another SKU. Long files are judged
 while they are read.
+
+Logs of others are read too: Jepsen's history.edn and CSV, see
+docs/foreign-logs.md. They do not say how many units were on sale: --initial does.
 
 With --orders, unknown outcomes are settled from the durable truth first: JSON
 Lines {"sku":…,"request":…,"qty":n}, and optionally one line
@@ -59,6 +63,7 @@ read or has a bad line, 4 a history was not decided.`,
 	f.StringVar(&o.picture, "picture", "", "write porcupine's picture of a single history to this HTML file; of a long one, a window that is impossible by itself")
 	f.StringVar(&o.orders, "orders", "", "settle unknown outcomes from this file of durable orders")
 	f.StringVar(&o.format, "format", "text", "what to print: text or json")
+	o.foreign.flags(f)
 	f.BoolVar(&o.resubmits, "resubmits", false, "accept a request id that was submitted more than once")
 	return cmd
 }
@@ -82,6 +87,10 @@ func check(cmd *cobra.Command, args []string, o checkOptions) error {
 	// verdict of a good one.
 	var files []*histories.File
 	for _, path := range args {
+		options, err := o.foreign.of(path, options)
+		if err != nil {
+			return err
+		}
 		f, err := histories.Scan(path, options)
 		if err != nil {
 			return usageError{err}
