@@ -1,8 +1,12 @@
 package evidence
 
 import (
+	"fmt"
+	"io"
 	"maps"
 	"slices"
+
+	"github.com/jedib0t/go-pretty/v6/table"
 )
 
 // Cost is what one scheme costs under one load: one line of the cost table.
@@ -63,4 +67,32 @@ func (c Cost) Name() string {
 		name += " " + key + "=" + c.Settings[key]
 	}
 	return name
+}
+
+// CostTable writes the costs of a report, each a row.
+func (r Report) CostTable(w io.Writer, markdown bool) error {
+	t := r.costs()
+	text := t.Render()
+	if markdown {
+		text = t.RenderMarkdown()
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
+}
+
+func (r Report) costs() table.Writer {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.AppendHeader(table.Row{"scheme", "experiment", "connections", "SKUs", "futile", "offered/s", "round trips", "commands", "answered/s", "p50 µs", "p99 µs", "p99.9 µs", "busy", "conflicts", "errors", "Redis CPU"})
+	for _, c := range r.Cost {
+		offered := ""
+		if c.OfferedRate != nil {
+			offered = fmt.Sprintf("%.0f", *c.OfferedRate)
+		}
+		share := func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+		t.AppendRow(table.Row{c.Scheme, c.Name(), c.Connections, c.SKUs, fmt.Sprintf("%.0f %%", 100*c.Futile), offered, fmt.Sprintf("%.2f", c.RoundTrips), fmt.Sprintf("%.2f", c.Commands),
+			fmt.Sprintf("%.0f (%.0f–%.0f)", c.Throughput.Median, c.Throughput.Low, c.Throughput.High), fmt.Sprintf("%.0f", c.Latency.P50), fmt.Sprintf("%.0f", c.Latency.P99), fmt.Sprintf("%.0f", c.Latency.P999),
+			share(c.Busy), share(c.Conflicts), share(c.Errors), fmt.Sprintf("%.0f %%", 100*c.ServerCPU)})
+	}
+	return t
 }

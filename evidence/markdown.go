@@ -25,11 +25,7 @@ func (r Report) markdown(w io.Writer) error {
 		}
 	}
 	if len(r.Cost) > 0 {
-		b.WriteString("\n### Cost\n\n| scheme | experiment | futile | connections | round trips | commands | requests/s | p50 µs | p99 µs | busy |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
-		for _, c := range r.Cost {
-			fmt.Fprintf(&b, "| %s | %s | %.0f %% | %d | %.2f | %.2f | %.0f (%.0f–%.0f) | %.0f | %.0f | %.1f %% |\n", c.Scheme, markdownCell(c.Name()), 100*c.Futile, c.Connections,
-				c.RoundTrips, c.Commands, c.Throughput.Median, c.Throughput.Low, c.Throughput.High, c.Latency.P50, c.Latency.P99, 100*c.Busy)
-		}
+		fmt.Fprintf(&b, "\n### Cost\n\n%s\n", r.costs().RenderMarkdown())
 	}
 	b.WriteString("\n### Bounds and assumptions\n\n")
 	for _, line := range append(r.Bounds.Lines(), r.Bounds.Assumptions...) {

@@ -49,6 +49,11 @@ func openReplays(*cobra.Command, string) (func(context.Context, *schedule.Schedu
 	return nil, 0, nil, errNoLive
 }
 
+func benchCommand() *cobra.Command {
+	return &cobra.Command{Use: "bench", Short: "Measure what schemes cost (not in this build: -tags nolive)",
+		RunE: func(*cobra.Command, []string) error { return errNoLive }}
+}
+
 func subjectCommand() *cobra.Command {
 	return &cobra.Command{Use: "subject", Short: "Help with programs of others that are to be judged",
 		RunE: func(*cobra.Command, []string) error { return errNoLive }}

@@ -1,0 +1,233 @@
+package cost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/perf/benchmath"
+
+	"stockproof/evidence"
+	"stockproof/model"
+	"stockproof/schemes"
+)
+
+// counted is how many requests round trips and commands are counted over.
+const counted = 200
+
+// Bounds of one repetition, in requests: too few have no percentiles, too many keep
+// others waiting.
+const (
+	fewest = 200
+	most   = 2_000_000
+)
+
+// samples are what the repetitions of one line came to.
+type samples struct {
+	rate, p50, p90, p99, p999, busy, conflicts, errors, cpu []float64
+	requests                                                uint64
+}
+
+// Measure measures everything on servers of its own. Repetitions of all lines are
+// interleaved, in another order each time, so that a machine that becomes slower
+// does so for everybody. An error comes without costs: half a table invites
+// comparisons that nothing supports.
+func Measure(ctx context.Context, o Options) (costs []evidence.Cost, err error) {
+	lines, err := o.plan()
+	if err != nil {
+		return nil, err
+	}
+	s, err := start(ctx, o.Backend)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	steps, done := len(lines)*(o.Repetitions+1), 0
+	step := func(l line) {
+		done++
+		if o.Progress != nil {
+			o.Progress(done, steps, l.cost.Scheme+" × "+l.cost.Name())
+		}
+	}
+	pilots := map[string]float64{}
+	counts := map[string]Counts{}
+	for i := range lines {
+		l := &lines[i]
+		if err := s.prepare(ctx, l, o, pilots, counts); err != nil {
+			return nil, fmt.Errorf("%s × %s: %w", l.cost.Scheme, l.cost.Name(), err)
+		}
+		step(*l)
+	}
+	seen := make([]samples, len(lines))
+	order := rand.New(rand.NewPCG(1, 2)) // the same order each time it is run
+	for range o.Repetitions {
+		for _, i := range order.Perm(len(lines)) {
+			l := lines[i]
+			if err := s.repeat(ctx, l, o, pilots[l.pilot()], &seen[i]); err != nil {
+				return nil, fmt.Errorf("%s × %s: %w", l.cost.Scheme, l.cost.Name(), err)
+			}
+			step(l)
+		}
+	}
+	for i, l := range lines {
+		costs = append(costs, seen[i].sum(l.cost, o.Repetitions))
+	}
+	return costs, nil
+}
+
+// prepare counts messages and finds out about how fast a line is.
+func (s *servers) prepare(ctx context.Context, l *line, o Options, pilots map[string]float64, counts map[string]Counts) error {
+	key := fmt.Sprintf("%T %v %s %v", l.entry.Scheme, l.entry.Scheme, l.cost.Scheme, l.cost.Futile)
+	c, known := counts[key]
+	if !known {
+		var err error
+		n := counted
+		if _, is := l.entry.Scheme.(slowScript); is {
+			n = 20
+		}
+		if c, err = s.count(ctx, l.entry, n, l.cost.Futile); err != nil {
+			return err
+		}
+		counts[key] = c
+	}
+	l.cost.RoundTrips, l.cost.Commands = c.RoundTrips, c.Commands
+	rate, known := pilots[l.pilot()]
+	if !known && !l.raw {
+		pilot := *l
+		pilot.share, pilot.cost.Futile = 0, 0
+		run, err := s.once(ctx, pilot, fewest, 0)
+		if err != nil {
+			return err
+		}
+		// Fast ones have not come to speed after so few.
+		if n := int(run.load.rate() * o.Duration.Seconds() / 2); n > 2*fewest {
+			if run, err = s.once(ctx, pilot, min(n, most), 0); err != nil {
+				return err
+			}
+		}
+		rate = run.load.rate()
+		pilots[l.pilot()] = rate
+	}
+	if l.share > 0 {
+		offered := float64(int(rate * l.share))
+		l.cost.OfferedRate = &offered
+	}
+	return nil
+}
+
+// measured is one run.
+type measured struct {
+	load load
+	cpu  float64 // of one core
+}
+
+// once makes one run of so many requests.
+func (s *servers) once(ctx context.Context, l line, requests int, rate float64) (m measured, err error) {
+	addr := s.set.RedisAddr
+	server := s.redis
+	if l.aof != "" {
+		if addr, err = s.with(ctx, l.aof); err != nil {
+			return m, err
+		}
+		server = redisAt(addr)
+		defer server.Close()
+	}
+	skus := l.cost.SKUs
+	each := (sellable(requests, l.cost.Futile) + int64(skus) - 1) / int64(skus)
+	sale, err := s.begin(ctx, l.entry, l.times, addr, l.cost.Connections, skus, each)
+	if err != nil {
+		return m, err
+	}
+	defer sale.end()
+	before, err := cpu(ctx, server)
+	if err != nil {
+		return m, err
+	}
+	if rate > 0 {
+		m.load, err = open(ctx, l.cost.Connections, requests, rate, sale.deduct)
+	} else {
+		m.load, err = closed(ctx, l.cost.Connections, requests, sale.deduct)
+	}
+	if err != nil {
+		return m, err
+	}
+	after, err := cpu(ctx, server)
+	if err != nil {
+		return m, err
+	}
+	m.cpu = (after - before) / m.load.took.Seconds()
+	if err := s.set.Alive(); err != nil {
+		return m, err
+	}
+	return m, sale.check(ctx, m.load)
+}
+
+// repeat makes one repetition of a line and notes it.
+func (s *servers) repeat(ctx context.Context, l line, o Options, pilot float64, out *samples) error {
+	rate := 0.0
+	if l.cost.OfferedRate != nil {
+		rate = *l.cost.OfferedRate
+		pilot = rate
+	}
+	requests := min(max(int(pilot*o.Duration.Seconds()), fewest), most)
+	if l.raw {
+		// It tells times in whole milliseconds.
+		requests = max(requests, min(int(pilot), most))
+		rps, err := s.redisBenchmark(ctx, l.cost.Connections, requests)
+		if err != nil {
+			return err
+		}
+		out.rate = append(out.rate, rps)
+		out.requests += uint64(requests)
+		return nil
+	}
+	run, err := s.once(ctx, l, requests, rate)
+	if err != nil {
+		return err
+	}
+	us := func(p float64) float64 {
+		return float64(run.load.latency.ValueAtQuantile(p)) / float64(time.Microsecond)
+	}
+	out.rate = append(out.rate, run.load.rate())
+	out.p50, out.p90 = append(out.p50, us(50)), append(out.p90, us(90))
+	out.p99, out.p999 = append(out.p99, us(99)), append(out.p999, us(99.9))
+	busy := run.load.share(model.Busy)
+	conflicts := 0.0
+	if _, waits := l.entry.Scheme.(schemes.Leaser); !waits {
+		busy, conflicts = 0, busy // who waits for nobody is busy only where another wrote first
+	}
+	out.busy, out.conflicts = append(out.busy, busy), append(out.conflicts, conflicts)
+	out.errors = append(out.errors, run.load.share(model.Failed, model.Unknown))
+	out.cpu = append(out.cpu, run.cpu)
+	out.requests += uint64(run.load.requests)
+	return nil
+}
+
+// confidence of the intervals.
+const confidence = 0.95
+
+// middle is the median of the repetitions, with the interval in which the true one
+// lies with the confidence above, whatever the distribution; with too few
+// repetitions for that, it is their range.
+func middle(values []float64) evidence.Interval {
+	if len(values) == 0 {
+		return evidence.Interval{}
+	}
+	sample := benchmath.NewSample(values, &benchmath.DefaultThresholds)
+	sum := benchmath.AssumeNothing.Summary(sample, confidence)
+	i := evidence.Interval{Median: sum.Center, Low: sum.Lo, High: sum.Hi}
+	// An interval of order statistics may lie outside of a few samples: infinite.
+	i.Low, i.High = max(i.Low, sample.Values[0]), min(i.High, sample.Values[len(sample.Values)-1])
+	return i
+}
+
+func (x *samples) sum(c evidence.Cost, repetitions int) evidence.Cost {
+	c.Requests, c.Repetitions = x.requests, repetitions
+	c.Throughput = middle(x.rate)
+	c.Latency = evidence.Percentiles{P50: middle(x.p50).Median, P90: middle(x.p90).Median, P99: middle(x.p99).Median, P999: middle(x.p999).Median}
+	c.Busy, c.Conflicts, c.Errors = middle(x.busy).Median, middle(x.conflicts).Median, middle(x.errors).Median
+	c.ServerCPU = middle(x.cpu).Median
+	return c
+}
