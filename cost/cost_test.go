@@ -88,7 +88,9 @@ func TestAFewLinesAreMeasuredAndSettleWhatTheyCan(t *testing.T) {
 			require.Zero(t, c.Errors)
 		}
 		said := map[string]evidence.ClaimVerdict{}
-		for _, c := range claims.Judge(evidence.Report{Cost: costs}) {
+		facts, err := claims.Facts(t.Context())
+		require.NoError(t, err)
+		for _, c := range claims.Judge(evidence.Report{Cost: costs, Facts: facts}) {
 			said[c.ID] = c.Verdict
 		}
 		require.Equal(t, evidence.ClaimConfirmed, said["A3"])

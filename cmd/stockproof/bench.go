@@ -107,6 +107,9 @@ func bench(cmd *cobra.Command, o cost.Options, out, format string) error {
 		return err
 	}
 	report := evidence.Report{Schema: evidence.Schema, Cost: costs}
+	if report.Facts, err = claims.Facts(cmd.Context()); err != nil {
+		return err
+	}
 	report.Claims = claims.Judge(report)
 	if _, err := report.WriteFile(out); err != nil {
 		return err
