@@ -21,11 +21,14 @@ live_packages() {
 		go list ./live/servers
 		go list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Deps " "}}{{end}}' ./... |
 			awk '{for (i = 2; i <= NF; i++) if ($i == "stockproof/live/servers") {print $1; next}}'
-	} | sort -u
+	} | sort -u | grep -vE "$own"
 }
 
+# These start processes of their own, whatever the backend is, or no server at all.
+own='^stockproof/(explore|engines|evidence)(/|$)'
+
 # What has nothing to do with the servers is not repeated on a second backend.
-serverless='^(TestExplore|TestTheREADME.*|TestEvery.*README.*|TestAServerThatDies.*|TestASubjectThatMisbehaves.*|TestSubjectCheck.*)$'
+serverless='^(TestExplore|TestTheTablesOfWhatWeRecommend.*|TestTheDocs.*|TestABrokenSchemeIsConvictedForAnyNumber.*|TestThePage.*|TestTheREADME.*|TestEvery.*README.*|TestAServerThatDies.*|TestASubjectThatMisbehaves.*|TestSubjectCheck.*)$'
 
 status=0
 packages=./...
@@ -36,7 +39,7 @@ for backend in $backends; do
 	[[ $backend == none ]] || export STOCKPROOF_BACKEND=$backend
 	# -count=1: a cached result says nothing about the servers of this run.
 	# shellcheck disable=SC2086 # a list of packages
-	if ! go test -count=1 -v -timeout 20m -skip "$skip" $packages 2>&1 | tee "$log" |
+	if ! go test -count=1 -v -timeout 30m -skip "$skip" $packages 2>&1 | tee "$log" |
 		{ grep --line-buffered -E '^(ok|FAIL|panic:|stockproof:)|--- (FAIL|SKIP):' || true; }; then
 		status=1
 		say "failures on backend $backend, with what they said:"
