@@ -2,6 +2,7 @@ package cost
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -53,7 +54,9 @@ type line struct {
 
 // pilot says which lines share a first estimate of their rate.
 func (l line) pilot() string {
-	return fmt.Sprint(l.cost.Scheme, l.cost.Settings, l.cost.SKUs, l.cost.Connections)
+	settings := maps.Clone(l.cost.Settings)
+	delete(settings, "by") // who sends is no other load
+	return fmt.Sprint(l.cost.Scheme, settings, l.cost.SKUs, l.cost.Connections)
 }
 
 // hot is where an open loop, the articles, and the disk are compared: enough
