@@ -206,6 +206,8 @@ func TestWhatCannotBeAskedForIsSaid(t *testing.T) {
 		"why is missing":                {stockproof.Breaks(stockproof.None, "", stockproof.Oversell)},
 		"nothing is left":               {stockproof.UnderFaults()},
 		"none of these faults":          {stockproof.UnderFaults(stockproof.ClientPauseShort)},
+		"nothing was judged":            {stockproof.UnderFaults(stockproof.ScriptFlush, stockproof.ClientCrash), stockproof.WithFaultsAtOnce(0), withoutRetries},
+		"bogus":                         {stockproof.Breaks("redis-restart(bogus)", "why", stockproof.Oversell)},
 		"needs func TestMain":           {stockproof.In(stockproof.Live)},
 		"unknown fault \"powercut\"":    {stockproof.Breaks("powercut", "why", stockproof.Oversell)},
 		"unknown workload \"enormous\"": {stockproof.Declare(stockproof.Weakness{Fault: "none", Workloads: []string{"enormous"}, Breaks: []stockproof.Property{stockproof.Oversell}, Why: "y"})},
@@ -219,6 +221,17 @@ func TestWhatCannotBeAskedForIsSaid(t *testing.T) {
 	}
 	_, err := stockproof.Judge(t.Context(), named{})
 	require.ErrorContains(t, err, "one that comes with stockproof is called that")
+}
+
+func TestAPassNamesWhatItDoesNotSpeakAbout(t *testing.T) {
+	w := watch(t, func(t testing.TB) {
+		stockproof.Verify(t, guarded{}, withoutRetries, stockproof.WithWorkloads("unit"),
+			stockproof.UnderFaults(stockproof.None, stockproof.ClientPauseShort),
+			stockproof.Breaks(stockproof.ClientCrash, "nobody hears of the sale", stockproof.LostUnits))
+	})
+	require.False(t, w.failed, w.text())
+	require.Contains(t, w.text(), "not judged: client-pause-short has no place in these worlds")
+	require.Contains(t, w.text(), "not judged: the weakness declared under client-crash")
 }
 
 type named struct{ guarded }

@@ -51,6 +51,7 @@ type Verdicts struct {
 	report evidence.Report
 	dir    string
 	kept   bool // somebody asked for the folder
+	unseen []string
 }
 
 // Dir is the folder with evidence.json, report.html, and below it the schedules of
@@ -88,6 +89,9 @@ func (v *Verdicts) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d verdicts: %d violated, %d hold, %d inconclusive, %d without a place for the fault", broken+held+open+nowhere, broken, held, open, nowhere)
 	for _, line := range v.report.Bounds.Lines() {
+		fmt.Fprintf(&b, "\n  %s", line)
+	}
+	for _, line := range v.unseen {
 		fmt.Fprintf(&b, "\n  %s", line)
 	}
 	total := 0
@@ -211,7 +215,33 @@ func Judge(ctx context.Context, scheme Scheme, options ...Option) (*Verdicts, er
 	if len(v.report.Cells) == 0 {
 		return v, fmt.Errorf("%w: none of these faults is placed in these worlds", ErrUsage)
 	}
-	return v, v.write()
+	v.unseen = p.unseen(v.report.Cells)
+	if err := v.write(); err != nil {
+		return v, err
+	}
+	if !slices.ContainsFunc(v.report.Cells, func(c evidence.Cell) bool { return c.Verdict != evidence.NotApplicable }) {
+		return v, fmt.Errorf("%w: nothing was judged: none of these faults has a place in this scheme, within these bounds", ErrUsage)
+	}
+	return v, nil
+}
+
+// unseen tells what was asked for or declared and is in none of the cells, so that
+// a pass is not taken to speak about it.
+func (p *plan) unseen(cells []evidence.Cell) (lines []string) {
+	judged := func(k Fault) bool {
+		return slices.ContainsFunc(cells, func(c evidence.Cell) bool { return c.Fault == k })
+	}
+	for _, k := range p.kinds {
+		if !judged(k) {
+			lines = append(lines, fmt.Sprintf("not judged: %s has no place in these worlds", k))
+		}
+	}
+	for _, w := range p.entry.Guarantees.Weaknesses {
+		if k, _, err := faults.ParseRow(w.Fault); err == nil && !judged(k) {
+			lines = append(lines, fmt.Sprintf("not judged: the weakness declared under %s", w.Fault))
+		}
+	}
+	return lines
 }
 
 // write leaves the evidence in the folder.
@@ -254,8 +284,7 @@ func needsRestock(load faults.Workload) bool {
 
 // known refuses a weakness that nothing could show.
 func known(w Weakness) error {
-	kind, _, _ := strings.Cut(w.Fault, "(")
-	if _, err := faults.ParseKind(kind); err != nil {
+	if _, _, err := faults.ParseRow(w.Fault); err != nil {
 		return err
 	}
 	for _, name := range w.Workloads {

@@ -18,6 +18,7 @@ type foreignOptions struct {
 	from, sku, unit   string
 	initial           int64
 	columns, outcomes map[string]string
+	ops               map[string]string
 }
 
 func (o *foreignOptions) flags(f *pflag.FlagSet) {
@@ -26,6 +27,7 @@ func (o *foreignOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.sku, "sku", "", "keep only this article of a CSV with a column sku")
 	f.StringToStringVar(&o.columns, "columns", nil, "columns of a CSV, as client=buyer,call=start,…; fields are "+strings.Join(foreign.Fields(), ", "))
 	f.StringToStringVar(&o.outcomes, "outcomes", nil, "words of a log for outcomes, as success=sold,none=sold_out")
+	f.StringToStringVar(&o.ops, "ops", nil, "words of a log for operations, as buy=deduct,cancel=restock")
 	f.StringVar(&o.unit, "time-unit", "ns", "unit of times in a CSV: ns, us, ms or s; RFC 3339 needs none")
 }
 
@@ -40,8 +42,8 @@ func (o *foreignOptions) of(path string, options histories.Options) (histories.O
 		from = foreign.Format(strings.TrimPrefix(filepath.Ext(name), "."))
 	}
 	if from != foreign.EDN && from != foreign.CSV {
-		if o.initial >= 0 || o.sku != "" || len(o.columns) > 0 || len(o.outcomes) > 0 {
-			return options, usageError{fmt.Errorf("%s: --initial, --sku, --columns and --outcomes are about logs of others; say with --from what this is", path)}
+		if o.initial >= 0 || o.sku != "" || len(o.columns) > 0 || len(o.outcomes) > 0 || len(o.ops) > 0 {
+			return options, usageError{fmt.Errorf("%s: --initial, --sku, --columns, --ops and --outcomes are about logs of others; say with --from what this is", path)}
 		}
 		return options, nil
 	}
@@ -52,11 +54,17 @@ func (o *foreignOptions) of(path string, options histories.Options) (histories.O
 		return options, err
 	}
 	options.Log = from
-	options.Foreign = foreign.Options{SKU: o.sku, Initial: o.initial, Columns: o.columns, Unit: o.unit, Outcomes: map[string]model.Outcome{}}
+	options.Foreign = foreign.Options{SKU: o.sku, Initial: o.initial, Columns: o.columns, Unit: o.unit, Outcomes: map[string]model.Outcome{}, Ops: map[string]model.Op{}}
 	for field := range o.columns {
 		if !slices.Contains(foreign.Fields(), field) {
 			return options, usageError{fmt.Errorf("--columns: unknown field %q; there are %s", field, strings.Join(foreign.Fields(), ", "))}
 		}
+	}
+	for word, op := range o.ops {
+		if !slices.Contains([]model.Op{model.Deduct, model.Restock, model.Read}, model.Op(op)) {
+			return options, usageError{fmt.Errorf("--ops: %s=%s: there are deduct, restock, read", word, op)}
+		}
+		options.Foreign.Ops[word] = model.Op(op)
 	}
 	ours := []model.Outcome{model.Sold, model.SoldOut, model.Busy, model.Failed, model.OK, model.Value, model.Unknown}
 	for word, outcome := range o.outcomes {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
 	"stockproof/evidence"
@@ -24,6 +25,12 @@ func TestLogsOfOthersAreJudged(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, z.Close())
 	require.NoError(t, os.WriteFile(packed, b.Bytes(), 0o666))
+	dense := filepath.Join(t.TempDir(), "jepsen.edn.zst")
+	w, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(dense, w.EncodeAll(plain, nil), 0o666))
+	buys := filepath.Join(t.TempDir(), "buys.edn")
+	require.NoError(t, os.WriteFile(buys, bytes.ReplaceAll(plain, []byte(":deduct"), []byte(":buy")), 0o666))
 	shop := []string{"check", foreignLogs + "shop.csv", "--sku", "phone", "--columns", "client=buyer,sku=article,qty=units,call=start,return=end,outcome=answer,request=order",
 		"--outcomes", "success=sold,none=sold_out,timeout=unknown"}
 	for _, c := range []struct {
@@ -34,6 +41,8 @@ func TestLogsOfOthersAreJudged(t *testing.T) {
 	}{
 		{"two of two sold", []string{"check", foreignLogs + "jepsen.edn", "--initial", "2"}, evidence.ExitOK, "linearizable, 4 operations, 2 units"},
 		{"compressed", []string{"check", packed, "--initial", "2"}, evidence.ExitOK, "linearizable, 4 operations, 2 units"},
+		{"compressed with Zstandard", []string{"check", dense, "--initial", "2"}, evidence.ExitOK, "linearizable, 4 operations, 2 units"},
+		{"with another word for deduct", []string{"check", buys, "--initial", "2", "--ops", "buy=deduct"}, evidence.ExitOK, "linearizable, 4 operations, 2 units"},
 		{"a sold-out that cannot be", []string{"check", foreignLogs + "jepsen.edn", "--initial", "3"}, evidence.ExitBroken, "non-linearizable"},
 		{"two of one sold", append(shop, "--initial", "1"), evidence.ExitBroken, "oversell = 1: sold 2 of 1"},
 		{"settled from the orders", append(shop, "--initial", "3", "--orders", orders(t)), evidence.ExitBroken, "1 settled, 0 open"},
@@ -67,6 +76,7 @@ func TestABadLogOfOthersIsRefusedWithItsLine(t *testing.T) {
 		overlap + ":3: operations of client 0 overlap":   {overlap, "--initial", "1"},
 		foreignLogs + "shop.csv:1: no column \"client\"": {foreignLogs + "shop.csv", "--initial", "1", "--sku", "phone"},
 		`unknown field "when"`:                           {late, "--initial", "1", "--columns", "when=call"},
+		"--ops: buy=take":                                {late, "--initial", "1", "--ops", "buy=take"},
 		"--outcomes: yes=bought":                         {late, "--initial", "1", "--outcomes", "yes=bought"},
 		`--time-unit "h"`:                                {late, "--initial", "1", "--time-unit", "h"},
 		`--from "xml"`:                                   {late, "--initial", "1", "--from", "xml"},

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"bufio"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -22,8 +23,15 @@ type rows struct {
 	first   *int64 // call: times count from there, so that people can read them
 }
 
+const byteOrderMark = "\ufeff"
+
 func newCSV(r io.Reader, o Options) *rows {
-	c := csv.NewReader(r)
+	b := bufio.NewReader(r)
+	// Spreadsheets begin with a byte order mark, which is no part of the first name.
+	if mark, err := b.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
+		_, _ = b.Discard(len(byteOrderMark)) // it is in the buffer
+	}
+	c := csv.NewReader(b)
 	c.ReuseRecord = true
 	return &rows{r: c, o: o, clients: map[string]int{}}
 }
@@ -33,7 +41,7 @@ func (c *rows) record() ([]string, int, error) {
 	var bad *csv.ParseError
 	switch {
 	case errors.As(err, &bad):
-		return nil, 0, &LineError{bad.Line, bad.Err}
+		return nil, 0, &LineError{bad.StartLine, bad.Err} // where the row begins: an open quote ends only with the file
 	case err != nil:
 		return nil, 0, err
 	}
@@ -86,8 +94,11 @@ func (c *rows) name(names []string, line int) error {
 		if !mapped {
 			want = field
 		}
-		at := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(strings.TrimSpace(n), want) })
+		called := func(n string) bool { return strings.EqualFold(strings.TrimSpace(n), want) }
+		at := slices.IndexFunc(names, called)
 		switch {
+		case at >= 0 && slices.ContainsFunc(names[at+1:], called):
+			return &LineError{line, fmt.Errorf("two columns are called %q", want)}
 		case at >= 0:
 			c.columns[field] = at
 		case mapped, field == "client", field == "call", field == "return", field == "outcome":
@@ -118,7 +129,9 @@ func (c *rows) operation(row []string) (o operation, err error) {
 	}
 	o = operation{Client: n, Op: model.Deduct, Qty: 1, Request: field("request")}
 	if op := field("op"); op != "" {
-		o.Op = model.Op(strings.ToLower(op))
+		if o.Op = c.o.op(op); c.o.Ops[op] == "" {
+			o.Op = model.Op(strings.ToLower(op))
+		}
 	}
 	if o.Op == model.Read {
 		o.Qty = 0

@@ -93,12 +93,18 @@ var tagged = []byte("#jepsen.history.Op")
 
 func (j *jepsen) take(text []byte) error {
 	text = bytes.TrimSpace(bytes.TrimPrefix(text, tagged))
-	if text[0] != '{' || text[len(text)-1] != '}' {
+	if len(text) == 0 || text[0] != '{' || text[len(text)-1] != '}' {
 		return errors.New("want one operation map {…} a line, as Jepsen's history.edn has")
 	}
 	var e event
-	if err := edn.Unmarshal(text, &e); err != nil {
+	d := edn.NewDecoder(bytes.NewReader(text))
+	if err := d.Decode(&e); err != nil {
 		return err
+	}
+	// Unmarshal would not look at what is behind: an operation would be lost.
+	var behind any
+	if err := d.Decode(&behind); err != io.EOF {
+		return errors.New("something is behind the operation map: want one a line")
 	}
 	process, is := number(e.Process)
 	if !is {
@@ -120,7 +126,7 @@ func (j *jepsen) take(text []byte) error {
 	if c == nil {
 		return fmt.Errorf("process %d has called nothing", process)
 	}
-	if model.Op(e.F) != c.Op {
+	if j.o.op(string(e.F)) != c.Op {
 		return fmt.Errorf("process %d called %s in line %d, and this is a %s", process, c.Op, c.line, string(e.F))
 	}
 	delete(j.open, int(process))
@@ -129,7 +135,7 @@ func (j *jepsen) take(text []byte) error {
 }
 
 func (j *jepsen) call(e event, process int) error {
-	c := &called{operation: operation{Client: process, Op: model.Op(e.F), Qty: 1, Call: *e.Time, Outcome: model.Unknown, line: j.line}}
+	c := &called{operation: operation{Client: process, Op: j.o.op(string(e.F)), Qty: 1, Call: *e.Time, Outcome: model.Unknown, line: j.line}}
 	if c.Op == model.Read {
 		c.Qty = 0
 	}
@@ -181,6 +187,10 @@ func (j *jepsen) end(c *called, e event) error {
 		c.Outcome = model.Failed
 		if said, is := j.outcome(e.Error); is {
 			c.Outcome = said
+		}
+		switch c.Outcome {
+		case model.Sold, model.OK, model.Value:
+			return fmt.Errorf(":fail cannot mean %s", c.Outcome)
 		}
 	default:
 		return fmt.Errorf("unknown :type %q; there are :invoke, :ok, :fail, :info", string(e.Type))

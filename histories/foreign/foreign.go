@@ -4,6 +4,7 @@ package foreign
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -26,9 +27,19 @@ type Options struct {
 	// Columns is the column of a CSV for each field of ours; a field is looked for
 	// under its own name otherwise. See Fields.
 	Columns map[string]string
+	// Ops turns the log's words for an operation into ours.
+	Ops map[string]model.Op
 	// Outcomes turns the log's words for an outcome into ours.
 	Outcomes map[string]model.Outcome
 	Unit     string // of times in a CSV: ns, us, ms or s; empty: ns
+}
+
+// op is the operation that a word stands for.
+func (o Options) op(word string) model.Op {
+	if ours, known := o.Ops[word]; known {
+		return ours
+	}
+	return model.Op(word)
 }
 
 // Fields lists the fields of an operation that a CSV may have columns for.
@@ -63,12 +74,16 @@ type operation struct {
 // buffers 64 KiB, and a line of it has more than 60 bytes.
 const remembered = 1 << 12
 
+// errEmpty is a log without an operation: nothing was judged, so it must not pass.
+var errEmpty = errors.New("no operation is in the log")
+
 // Translator reads as a history file of ours. Its memory does not grow with the
 // length of the log, but for what is called and has not returned.
 type Translator struct {
 	next func() (operation, error) // io.EOF behind the last
 	text []byte
 	err  error
+	sku  string
 
 	lines [remembered]int
 	n     int // lines written
@@ -76,7 +91,7 @@ type Translator struct {
 
 // NewTranslator reads a log. An error of Read that is about a line is a *LineError.
 func NewTranslator(r io.Reader, f Format, o Options) (*Translator, error) {
-	t := &Translator{}
+	t := &Translator{sku: o.SKU}
 	header, err := json.Marshal(map[string]any{"sku": o.SKU, "initial": o.Initial})
 	if err != nil {
 		return nil, err
@@ -102,6 +117,12 @@ func (t *Translator) Read(p []byte) (int, error) {
 		}
 		var o operation
 		if o, t.err = t.next(); t.err != nil {
+			if t.err == io.EOF && t.n == 1 {
+				if t.err = errEmpty; t.sku != "" {
+					t.err = fmt.Errorf("%w for article %q", errEmpty, t.sku)
+				}
+				t.err = &LineError{1, t.err}
+			}
 			continue
 		}
 		t.n++

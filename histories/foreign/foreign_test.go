@@ -84,11 +84,17 @@ func TestABadLineIsRefusedWithItsNumber(t *testing.T) {
 		{EDN, "{:type :invoke, :f :read, :process 0, :time 1}\n{:type :ok, :f :read, :process 0, :time 1, :value nil}", 2, "of a read is no number"},
 		{EDN, "[{:type :invoke}", 1, "one operation map"},
 		{EDN, "{:type :invoke :f}", 1, "Unexpected token"},
+		{EDN, "#jepsen.history.Op\n", 1, "one operation map"},
+		{EDN, call + "{:type :ok, :f :deduct, :process 0, :time 2} {:type :invoke, :f :deduct, :process 1, :time 3}", 2, "something is behind"},
+		{EDN, call + "{:type :fail, :f :deduct, :process 0, :time 2, :error :sold}", 2, ":fail cannot mean sold"},
+		{EDN, "", 1, "no operation is in the log"},
+		{CSV, "client,call,return,outcome\n", 1, "no operation is in the log"},
+		{CSV, "client,call,return,outcome,Outcome\na,1,2,sold,busy\n", 1, "two columns are called \"outcome\""},
 		{CSV, "", 1, "column names is missing"},
 		{CSV, "client,call,return\n", 1, `no column "outcome"`},
 		{CSV, "client,call,return,outcome,sku\n", 1, "say which one with --sku"},
 		{CSV, head + "a,deduct,1,1,2\n", 2, "wrong number of fields"},
-		{CSV, head + "a,deduct,1,1,2,\"sold,\n", 3, "quote"},
+		{CSV, head + "a,deduct,1,1,2,\"sold,\n", 2, "quote"},
 		{CSV, head + ",deduct,1,1,2,sold,\n", 2, "client is empty"},
 		{CSV, head + "a,deduct,one,1,2,sold,\n", 2, `qty: "one" is no whole number`},
 		{CSV, head + "a,deduct,1,soon,2,sold,\n", 2, `call: "soon" is no number and no RFC 3339 time`},
@@ -107,6 +113,24 @@ func TestABadLineIsRefusedWithItsNumber(t *testing.T) {
 	}
 	_, err := NewTranslator(strings.NewReader(""), "xml", Options{})
 	require.ErrorContains(t, err, `unknown format "xml"`)
+}
+
+func TestAnArticleThatIsNotInTheLogIsNoPass(t *testing.T) {
+	_, err := translate(t, CSV, "client,call,return,outcome,sku\na,1,2,sold,phone\n", Options{SKU: "phnoe"})
+	require.ErrorContains(t, err, `no operation is in the log for article "phnoe"`)
+}
+
+func TestOtherWordsForOperationsAndAByteOrderMarkAreRead(t *testing.T) {
+	o := Options{Ops: map[string]model.Op{"buy": model.Deduct}}
+	want := `"op":"deduct","qty":1,`
+	for format, text := range map[Format]string{
+		EDN: "{:type :invoke, :f :buy, :process 0, :time 1}\n{:type :ok, :f :buy, :process 0, :time 2}\n",
+		CSV: "\ufeffclient,op,call,return,outcome\na,buy,1,2,sold\n",
+	} {
+		ours, err := translate(t, format, text, o)
+		require.NoError(t, err, format)
+		require.Contains(t, ours, want, format)
+	}
 }
 
 func TestALineOfOursKnowsWhereItComesFrom(t *testing.T) {
@@ -133,6 +157,7 @@ func fuzz(f *testing.F, format Format) {
 
 func FuzzEDN(f *testing.F) {
 	f.Add("{:type :invoke, :f :deduct, :value {:qty 1}, :process 0, :time 1}\n{:type :ok, :f :deduct, :process 0, :time 2}\n")
+	f.Add("#jepsen.history.Op")
 	f.Add("#jepsen.history.Op{:type :info, :f :read, :process :nemesis, :time 1}")
 	fuzz(f, EDN)
 }
