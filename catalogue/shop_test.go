@@ -248,6 +248,12 @@ func openShops(t *testing.T) (*servers.Set, *redis.Client, *sql.DB) {
 	return set, r, db
 }
 
+// longest is what a scenario may take: it waits for events, and one that never comes
+// is a failure.
+const longest = 90 * time.Second
+
 func newShop(t *testing.T, set *servers.Set, r *redis.Client, db *sql.DB, id string) *shop {
-	return &shop{T: t, ctx: t.Context(), set: set, r: r, db: db, sku: fmt.Sprintf("%s-%x", id, os.Getpid())}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), longest, fmt.Errorf("not done after %s", longest))
+	t.Cleanup(cancel)
+	return &shop{T: t, ctx: ctx, set: set, r: r, db: db, sku: fmt.Sprintf("%s-%x", id, os.Getpid())}
 }
