@@ -171,7 +171,9 @@ func (s *servers) repeat(ctx context.Context, l line, o Options, pilot float64, 
 		rate = *l.cost.OfferedRate
 		pilot = rate
 	}
-	requests := min(max(int(pilot*o.Duration.Seconds()), fewest), most)
+	// In a run that is shorter than the patience nobody can lose it.
+	duration := max(o.Duration, 4*l.times.Wait)
+	requests := min(max(int(pilot*duration.Seconds()), fewest), most)
 	if l.raw {
 		// It tells times in whole milliseconds.
 		requests = max(requests, min(int(pilot), most))
