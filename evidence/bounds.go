@@ -15,6 +15,8 @@ type Bounds struct {
 	Differences []string `json:"differences,omitempty"`
 	// Incomplete says why the cells are not all that was asked for.
 	Incomplete string `json:"incomplete,omitempty"`
+	// Shard says which part of what was asked this is; nil for all of it.
+	Shard *Shard `json:"shard,omitempty"`
 }
 
 type worldBounds struct {

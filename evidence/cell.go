@@ -155,7 +155,7 @@ func Sort(cells []Cell) {
 	}
 	slices.SortStableFunc(cells, func(a, b Cell) int {
 		return cmp.Or(
-			cmp.Compare(a.Scheme, b.Scheme), cmp.Compare(kind[a.Fault], kind[b.Fault]),
+			cmp.Compare(a.Scheme, b.Scheme), cmp.Compare(kind[a.Fault], kind[b.Fault]), cmp.Compare(a.Fault, b.Fault),
 			cmp.Compare(setting[a.Setting], setting[b.Setting]),
 			cmp.Compare(a.World, b.World), -cmp.Compare(a.Clients, b.Clients), cmp.Compare(load[a.Workload], load[b.Workload]),
 			-cmp.Compare(a.ClientRetries, b.ClientRetries), // off before default

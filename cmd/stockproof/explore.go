@@ -30,6 +30,7 @@ type exploreOptions struct {
 	stock                                          int64
 	timeout                                        time.Duration
 	noSymmetry                                     bool
+	shard                                          string
 }
 
 func exploreCommand() *cobra.Command {
@@ -65,6 +66,7 @@ Exit status: 0 every property holds, 1 one is broken, 2 bad usage,
 	f.StringVar(&o.engine, "engine", "miniredis", "what answers Redis commands: miniredis, or redis for a real redis-server")
 	f.IntVar(&o.memory, "memory", 2048, "longest the search may grow, in MiB; running out is inconclusive")
 	f.DurationVar(&o.timeout, "timeout", 0, "longest time for the search; 0 is none, running out is inconclusive")
+	f.StringVar(&o.shard, "shard", "", "search the i-th of n parts, as i/n, divided by the faults, and write evidence.json; stockproof merge makes one report of them")
 	f.BoolVar(&o.noSymmetry, "no-symmetry", false, "tell clients with the same program apart: slower, same verdicts")
 	f.StringVar(&o.format, "format", "text", "text or json")
 	f.StringVar(&o.out, "out", "", "folder for the witnesses, as schedules below its witnesses/ (default: they are only printed)")
@@ -145,6 +147,9 @@ func exploreOne(cmd *cobra.Command, o exploreOptions) error {
 		defer cancel()
 	}
 	fewerCollections()
+	if o.shard != "" {
+		return exploreShard(ctx, cmd, o, cfg)
+	}
 	if o.clients.any {
 		return exploreAny(ctx, cmd, o, cfg)
 	}

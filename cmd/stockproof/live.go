@@ -76,7 +76,7 @@ func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *eviden
 	s.kinds = within(s.kinds, live.Kinds())
 	lab := explore.NewLab()
 	defer func() { err = errors.Join(err, lab.Close()) }()
-	g := liveGroups{cmd: cmd, world: world, out: o.out, report: report, schedules: evidence.NewLiveSchedules(lab, o.out),
+	g := liveGroups{cmd: cmd, world: world, out: o.out, report: report, part: o.part, schedules: evidence.NewLiveSchedules(lab, o.out),
 		bar: newBar(cmd, len(s.entries)*len(s.kinds)*len(s.loads)*len(s.retries))}
 	defer g.bar.Close()
 	for _, e := range s.entries {
@@ -163,6 +163,7 @@ type liveGroups struct {
 	out       string
 	bar       *bar
 	report    *evidence.Report
+	part      *evidence.Shard
 }
 
 // verify runs every fault for one scheme, workload and retry setting.
@@ -174,6 +175,9 @@ func (g liveGroups) verify(ctx context.Context, e schemes.Entry, load faults.Wor
 		g.bar.Describe(fmt.Sprintf("%s × %s × %s", e.Scheme.Name(), kind, load.Name))
 		for _, setting := range evidence.SettingsFor(e, kind) {
 			if !slices.Contains(faults.RetriesFor(kind), retries) {
+				continue
+			}
+			if !g.part.Mine() {
 				continue
 			}
 			group := live.Group{Entry: e, Fault: kind, Setting: setting, Workload: load, Retries: retries}

@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(verifyCommand(), exploreCommand(), replayCommand(), soakCommand(), benchCommand(), checkCommand(), reportCommand(), diffCommand(), subjectCommand(), initCommand(), listCommand())
+	root.AddCommand(verifyCommand(), exploreCommand(), replayCommand(), soakCommand(), benchCommand(), checkCommand(), reportCommand(), mergeCommand(), diffCommand(), subjectCommand(), initCommand(), listCommand())
 	err := root.ExecuteContext(ctx)
 	return status(err, stderr)
 }

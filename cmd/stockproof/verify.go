@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,8 @@ type verifyOptions struct {
 	confirmTime                        time.Duration
 	subjects, declared                 []string // commands, files
 	start                              time.Duration
+	shard                              string
+	part                               *evidence.Shard // of shard; nil: everything
 }
 
 func verifyCommand() *cobra.Command {
@@ -71,6 +74,7 @@ Exit status: 0 every verdict is as the scheme declares it, 1 one is not,
 	f.StringSliceVar(&o.loads, "workload", nil, "only these workloads (default: all)")
 	f.StringVar(&o.confirm, "confirm", "auto", "replay what explore found on real servers: auto (where there are some), off, or require")
 	f.DurationVar(&o.confirmTime, "confirm-time", 5*time.Minute, "begin no further replay after this long; 0: replay all")
+	f.StringVar(&o.shard, "shard", "", "do the i-th of n parts, as i/n; stockproof merge makes one report of them")
 	f.StringSliceVar(&o.allRetries, "retries", faults.Retries(), "retry settings of go-redis: off, default")
 	return cmd
 }
@@ -92,6 +96,7 @@ func (o *verifyOptions) forSubjects(changed func(string) bool) error {
 		"clients": "it is for explore, and explore runs Go code only",
 		"faults":  "it is for explore, and explore runs Go code only",
 		"engine":  "it is for explore, and explore runs Go code only",
+		"shard":   "a subject is started once for all its runs",
 	} {
 		if changed(flag) {
 			return usageError{fmt.Errorf("--%s does not go with --subject: %s", flag, why)}
@@ -206,7 +211,11 @@ func verify(cmd *cobra.Command, o verifyOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.part, err = o.shardOf(s); err != nil {
+		return err
+	}
 	report := evidence.Report{Schema: evidence.Schema}
+	report.Bounds.Shard = o.part
 	var broke error
 	if o.world != "live" {
 		broke = verifyExplore(cmd, o, s, &report)
@@ -257,6 +266,43 @@ func verify(cmd *cobra.Command, o verifyOptions) error {
 	return nil
 }
 
+// shardOf reads --shard. What all shards together answer is told with everything
+// that was left to a default.
+func (o verifyOptions) shardOf(s selection) (*evidence.Shard, error) {
+	if o.shard == "" {
+		return nil, nil
+	}
+	var words []string
+	for _, e := range s.entries {
+		words = append(words, e.Scheme.Name())
+	}
+	asked := "verify --scheme " + strings.Join(words, ",")
+	words = nil
+	for _, k := range s.kinds {
+		words = append(words, string(k))
+	}
+	asked += " --fault " + strings.Join(words, ",")
+	words = nil
+	for _, l := range s.loads {
+		words = append(words, l.Name)
+	}
+	asked += fmt.Sprintf(" --workload %s --retries %s --world %s --engine %s --clients %s --faults %d --confirm %s",
+		strings.Join(words, ","), strings.Join(s.retries, ","), o.world, o.engine, o.clients.String(), o.maxFaults, o.confirm)
+	return newShard(o.shard, asked)
+}
+
+func newShard(text, asked string) (*evidence.Shard, error) {
+	shard, err := evidence.ParseShard(text)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--shard: %w", err)}
+	}
+	shard.Asked = asked
+	if shard.Version, err = evidence.ProgramVersion(); err != nil {
+		return nil, err
+	}
+	return &shard, nil
+}
+
 // unique drops what was said before.
 func unique(names []string) []string {
 	var kept []string
@@ -290,6 +336,10 @@ func verifyExplore(cmd *cobra.Command, o verifyOptions, s selection, report *evi
 		kinds = counted(kinds)
 	}
 	groups := evidence.ExploreGroups(s.entries, kinds, s.loads, s.retries)
+	if o.part != nil && len(groups) < o.part.Of {
+		return usageError{fmt.Errorf("--shard %s: there are only %d parts", o.shard, len(groups))}
+	}
+	groups = slices.DeleteFunc(groups, func(evidence.ExploreGroup) bool { return !o.part.Mine() })
 	fewerCollections()
 	bounds := evidence.DefaultExploreBounds()
 	bounds.MaxFaults, bounds.Engine = o.maxFaults, o.engine
