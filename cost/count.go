@@ -58,6 +58,11 @@ func (s *servers) count(ctx context.Context, e schemes.Entry, requests int, futi
 	}
 	one := &sale{entry: e, skus: []string{s.name()}, units: sellable(requests, futile), envs: []schemes.Env{env}, connections: 1}
 	warm := &sale{entry: e, skus: []string{s.name()}, units: 1, envs: one.envs, connections: 1}
+	defer func() {
+		if own, has := e.Scheme.(interface{ hangUp() }); has {
+			own.hangUp()
+		}
+	}()
 	for _, sale := range []*sale{warm, one} {
 		if err := loader.Load(ctx, env, sale.skus[0], sale.units); err != nil {
 			return c, fmt.Errorf("scheme %s: load: %w", e.Scheme.Name(), err)

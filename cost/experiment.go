@@ -123,6 +123,7 @@ func (o Options) plan() (lines []line, err error) {
 	if wants("driver") {
 		for _, n := range o.Connections {
 			add(slow("0"), evidence.Cost{Experiment: "driver", Connections: n, Settings: map[string]string{"by": "go-redis"}}, nil)
+			add(newRaw(), evidence.Cost{Experiment: "driver", Connections: n, Settings: map[string]string{"by": "no library"}}, nil)
 			add(slow("0"), evidence.Cost{Experiment: "driver", Connections: n, Settings: map[string]string{"by": "redis-benchmark"}}, func(l *line) { l.raw = true })
 		}
 	}

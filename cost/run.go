@@ -79,12 +79,12 @@ func Measure(ctx context.Context, o Options) (costs []evidence.Cost, err error) 
 
 // prepare counts messages and finds out about how fast a line is.
 func (s *servers) prepare(ctx context.Context, l *line, o Options, pilots map[string]float64, counts map[string]Counts) error {
-	key := fmt.Sprintf("%T %v %s %v", l.entry.Scheme, l.entry.Scheme, l.cost.Scheme, l.cost.Futile)
+	key := fmt.Sprintf("%T %s %s %v", l.entry.Scheme, l.cost.Scheme, l.cost.Settings["script_ms"], l.cost.Futile)
 	c, known := counts[key]
 	if !known {
 		var err error
 		n := counted
-		if _, is := l.entry.Scheme.(slowScript); is {
+		if l.cost.Experiment == "script-length" {
 			n = 20
 		}
 		if c, err = s.count(ctx, l.entry, n, l.cost.Futile); err != nil {

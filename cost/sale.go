@@ -72,6 +72,9 @@ func (s *servers) begin(ctx context.Context, e schemes.Entry, times schemes.Conf
 }
 
 func (s *sale) end() {
+	if own, has := s.entry.Scheme.(interface{ hangUp() }); has {
+		own.hangUp()
+	}
 	if len(s.envs) > 0 {
 		clients.Disconnect(s.envs[0])
 	}
