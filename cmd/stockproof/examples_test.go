@@ -78,7 +78,9 @@ var smaller = []string{"--scheme", "hincrby", "--fault", "none,client-crash", "-
 func mergesToTheWhole(t *testing.T, lines []string, merge string, env func(shard int) []string, folder string) {
 	t.Helper()
 	out := t.TempDir()
-	here := func(line string) string { return regexp.MustCompile(`(^|[ "])`+folder).ReplaceAllString(line, "${1}"+out+"/") }
+	here := func(line string) string {
+		return regexp.MustCompile(`(^|[ "])`+folder).ReplaceAllString(line, "${1}"+out+"/")
+	}
 	for i, line := range lines {
 		args := says(t, here(line), env(i)...)
 		require.Contains(t, args, fmt.Sprintf("%d/%d", i+1, len(lines)))
