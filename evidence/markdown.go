@@ -132,6 +132,10 @@ func (r Report) NotCovered() []Text {
 	if r.Bounds.Incomplete != "" {
 		add("The run did not finish: "+r.Bounds.Incomplete, "运行没有完成："+r.Bounds.Incomplete)
 	}
+	if s := r.Bounds.Shard; s != nil {
+		add(fmt.Sprintf("The other shards: this is %d of %d of what %q asks.", s.Index, s.Of, s.Asked),
+			fmt.Sprintf("其他分片：这是 %q 的第 %d 片，共 %d 片。", s.Asked, s.Index, s.Of))
+	}
 	seen := map[string]map[faults.Kind]bool{}
 	open := 0
 	for _, c := range r.Cells {

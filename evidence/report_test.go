@@ -110,11 +110,16 @@ func TestEvidenceIsAsThePublishedSchemaSays(t *testing.T) {
 	schema := schemaOf(t)
 	require.NoError(t, schema.Validate(instance(t, small(t))))
 	require.NoError(t, schema.Validate(instance(t, evidence.Report{Schema: evidence.Schema})))
+	part := small(t)
+	part.Bounds.Shard = &evidence.Shard{Index: 1, Of: 2, Asked: "verify", Version: "1"}
+	require.NoError(t, schema.Validate(instance(t, part)))
+	require.Contains(t, part.NotCovered()[0].EN, "this is 1 of 2")
 	for name, spoil := range map[string]func(*evidence.Report){
 		"another schema":            func(r *evidence.Report) { r.Schema = "stockproof/evidence/v2" },
 		"an unknown verdict":        func(r *evidence.Report) { r.Cells[0].Verdict = "fine" },
 		"a law that nobody knows":   func(r *evidence.Report) { r.Cells[0].Property = "beauty" },
 		"a violation without proof": func(r *evidence.Report) { r.Cells[0].Verdict, r.Cells[0].Witness = evidence.Violated, "" },
+		"a shard before the first": func(r *evidence.Report) { r.Bounds.Shard = &evidence.Shard{Of: 2} },
 		"a share above one": func(r *evidence.Report) {
 			r.Cost = []evidence.Cost{{Futile: 2, SKUs: 1, Connections: 1, Repetitions: 1}}
 		},
