@@ -212,10 +212,21 @@ type headline struct {
 	Schemes []string
 }
 
+// hitClients says whether a scheme was judged under a fault of a client and one of
+// the wire at all.
+func hitClients(r evidence.Report, scheme string) bool {
+	judged := func(kind faults.Kind) bool {
+		return slices.ContainsFunc(r.Cells, func(c evidence.Cell) bool {
+			return c.Scheme == scheme && c.Fault == kind && (c.Verdict == evidence.Holds || c.Verdict == evidence.Violated)
+		})
+	}
+	return judged(faults.ClientCrash) && judged(faults.ReplyLost)
+}
+
 // headlines say which scheme breaks the first law, overselling, and when; and
 // which ones keep every law that is about safety.
 func headlines(r evidence.Report) []headline {
-	var always, some, never, open, clean []string
+	var always, some, never, open, clean, onlyServers []string
 	glances := r.Glances()
 	for _, name := range r.Schemes() {
 		g := glances[name][model.Oversell]
@@ -236,6 +247,13 @@ func headlines(r evidence.Report) []headline {
 		if !broken && g.Held {
 			clean = append(clean, name)
 		}
+		byOthers := slices.ContainsFunc(model.Properties(), func(p model.PropertyInfo) bool {
+			g := glances[name][p.ID]
+			return p.ID != model.Unsold && (g.Alone || g.Open || slices.ContainsFunc(g.Faults, func(k faults.Kind) bool { return !faults.HitsServer(k) }))
+		})
+		if !byOthers && g.Held && broken && hitClients(r, name) {
+			onlyServers = append(onlyServers, name)
+		}
 	}
 	var all []headline
 	add := func(class, word string, names []string) {
@@ -250,6 +268,7 @@ func headlines(r evidence.Report) []headline {
 	if len(clean) > 0 {
 		add("never", "keeps-all", clean)
 	} else if len(glances) > 0 {
+		add("never", "keeps-clients", onlyServers)
 		all = append(all, headline{"some", words["keeps-none"], nil})
 	}
 	return all

@@ -20,6 +20,7 @@ var words = map[string]evidence.Text{
 	"oversells-never":   {EN: "Never oversold here:", ZH: "在此从未超卖："},
 	"oversells-open":    {EN: "Overselling is not decided for:", ZH: "是否超卖未定："},
 	"keeps-all":         {EN: "Keeps every safety law here (what it costs is column U and the cost table):", ZH: "在此遵守所有安全性质（代价见 U 列与开销表）："},
+	"keeps-clients":     {EN: "Breaks a safety law only when a server loses something, or those who run it err; under faults of clients and of the wire, none:", ZH: "只有当服务器丢失数据或运维出错时才破坏安全性质；在客户端与网络故障下不破坏："},
 	"keeps-none":        {EN: "No scheme here keeps every safety law under every fault.", ZH: "没有一种方案在所有故障下遵守全部安全性质。"},
 	"scheme":            {EN: "scheme", ZH: "方案"},
 	"always":            {EN: "always", ZH: "总会"},
