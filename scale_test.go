@@ -149,4 +149,3 @@ func TestTheFitOfTheScalePageFindsAKnownGrowth(t *testing.T) {
 	}
 	require.InEpsilon(t, math.Exp(1+0.5*8+0.3*64), growth(states)(8), 0.05)
 }
-

@@ -119,7 +119,7 @@ func TestEvidenceIsAsThePublishedSchemaSays(t *testing.T) {
 		"an unknown verdict":        func(r *evidence.Report) { r.Cells[0].Verdict = "fine" },
 		"a law that nobody knows":   func(r *evidence.Report) { r.Cells[0].Property = "beauty" },
 		"a violation without proof": func(r *evidence.Report) { r.Cells[0].Verdict, r.Cells[0].Witness = evidence.Violated, "" },
-		"a shard before the first": func(r *evidence.Report) { r.Bounds.Shard = &evidence.Shard{Of: 2} },
+		"a shard before the first":  func(r *evidence.Report) { r.Bounds.Shard = &evidence.Shard{Of: 2} },
 		"a share above one": func(r *evidence.Report) {
 			r.Cost = []evidence.Cost{{Futile: 2, SKUs: 1, Connections: 1, Repetitions: 1}}
 		},
