@@ -74,12 +74,19 @@ type Entry struct {
 	Scheme    string // or variant
 	Fault     string // what has to happen
 	Breaks    []model.Property
-	Expected  Numbers // as reported
+	Expected  Numbers // as reported, unless Reported says otherwise
+	// Reported are the numbers of the report where what is run cannot come to them;
+	// Otherwise says why. Expected then are those that are seen instead.
+	Reported Numbers
+	// Built says that the order of steps leaves one outcome only, so that the numbers
+	// show what can be and measure nothing.
+	Built bool
+	// Says is what is reported to go wrong and is no property of ours.
+	Says string
 	// Schedules are those of testdata/schedules that show it with the code of a
 	// scheme, in explore and, where they can be replayed there, live.
 	Schedules []string
-	// Otherwise says where what is seen differs from what is reported, and why; what
-	// is compared then are the numbers of Seen.
+	// Otherwise says where what is seen, or done, differs from what is reported, and why.
 	Otherwise string
 	// NotShown says why nothing is run.
 	NotShown string

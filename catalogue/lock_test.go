@@ -158,7 +158,7 @@ var locks = []scenario{
 				func() { require.True(s, s.locked(s.r, "lock of b", "b", time.Minute)) })
 		}},
 	{Entry{ID: "O-37", Title: "A try-lock without patience leaves stock unsold", Scheme: "setnx-lock without waiting", Fault: "none", Breaks: laws(model.FalseSoldOut),
-		Expected:  Numbers{"S": 100, "R": 1000, "yes": 30, "final": 70},
+		Expected: Numbers{"S": 100, "R": 1000, "yes": 30, "final": 70}, Built: true,
 		Otherwise: "How many meet is chance, and the entry gives an example: here the thousand come in 30 crowds of which each has one winner"},
 		func(s *shop) Numbers {
 			s.load(s.r, 100)

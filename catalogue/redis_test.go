@@ -96,7 +96,7 @@ var giveBack = []scenario{
 			return Numbers{"S": 1, "R": 3, "yes": yes + s.buy(s.r, 1), "final": s.stock(s.r)}
 		}},
 	{Entry{ID: "O-08", Title: "The client library repeats the deduction", Scheme: "hincrby, lua-string", Fault: "reply-lost, with retries of the library", Breaks: laws(model.LostUnits),
-		Expected: Numbers{"S": 100, "R": 1, "yes": 0, "final": 96, "yes when the last reply arrives": 1, "final then": 96}, Schedules: []string{"lua-string-reply-lost-retried-oversell"}},
+		Expected: Numbers{"S": 100, "R": 1, "yes": 0, "final": 96, "yes when the last reply arrives": 1, "final then": 96}},
 		func(s *shop) Numbers {
 			s.load(s.r, 100)
 			all := s.behind(func(int) (bool, bool) { return false, true }, 3) // as go-redis does when nothing is said
@@ -138,7 +138,7 @@ var giveBack = []scenario{
 // Check and decrement in one script.
 var scripts = []scenario{
 	{Entry{ID: "O-11", Title: "Missing key: a comparison with nil", Scheme: "lua-string without a check of the key", Fault: "key-evicted", Breaks: laws(model.Stuck),
-		Expected: Numbers{"S": 10, "R": 5, "yes": 0, "errors": 5}, Schedules: []string{"lua-string-key-evicted-lost-units"}},
+		Expected: Numbers{"S": 10, "R": 5, "yes": 0, "errors": 5}},
 		func(s *shop) Numbers {
 			n := Numbers{"S": 10, "R": 5, "yes": 0}
 			for range 5 {
@@ -182,7 +182,7 @@ var scripts = []scenario{
 			return Numbers{"S": 5, "R": 1, "yes": 0, "errors": 1, "final": s.stock(s.r)}
 		}},
 	{Entry{ID: "O-15", Title: "Script cache flushed, the call is inside of a pipeline", Scheme: "a hash-only script beside SADD", Fault: "script-flush",
-		Expected: Numbers{"S": 5, "R": 1, "final": 5, "buyers in the set": 1}},
+		Expected: Numbers{"S": 5, "R": 1, "final": 5, "buyers in the set": 1}, Says: "oversell if an order follows, or a buyer blocked who has bought nothing"},
 		func(s *shop) Numbers {
 			_, own := s.own(servers.RedisOptions{})
 			s.load(own, 5)
@@ -269,7 +269,7 @@ var scripts = []scenario{
 			return n
 		}},
 	{Entry{ID: "O-19", Title: "The reply for the last unit is lost, the repeat says sold out", Scheme: "lua-string", Fault: "reply-lost, with retries of the library", Breaks: laws(model.LostUnits, model.FalseSoldOut),
-		Expected: Numbers{"S": 1, "R": 1, "yes": 0, "final": 0}, Schedules: []string{"lua-string-reply-lost-retried-oversell"}},
+		Expected: Numbers{"S": 1, "R": 1, "yes": 0, "final": 0}},
 		func(s *shop) Numbers {
 			s.loadScheme("lua-string", 1)
 			a := s.behind(func(n int) (bool, bool) { return false, n == 1 }, 3)
@@ -279,7 +279,7 @@ var scripts = []scenario{
 			return Numbers{"S": 1, "R": 1, "yes": 0, "refused": 1, "final": s.readScheme("lua-string")}
 		}},
 	{Entry{ID: "O-20", Title: "The record of a request expires before the repeat", Scheme: "lua-journal", Fault: "duplicate-request, later than the record lives", Breaks: laws(model.LostUnits),
-		Expected: Numbers{"S": 10, "orders": 1, "final": 8}, Schedules: []string{"lua-journal-submitted-twice-double-sale"}},
+		Expected: Numbers{"S": 10, "orders": 1, "final": 8}},
 		func(s *shop) Numbers {
 			s.loadScheme("lua-journal", 10)
 			config := schemes.Config{Record: 30 * time.Millisecond}
@@ -315,7 +315,7 @@ var scripts = []scenario{
 			return Numbers{"S": 10, "R": 24, "yes": yes + s.buyScripted(own, 18), "final": s.stock(own)}
 		}},
 	{Entry{ID: "O-22", Title: "The stock has a lifetime that ends during the sale", Scheme: "hincrby", Fault: "key-expired", Breaks: laws(model.NegativePermanent, model.FalseSoldOut),
-		Expected: Numbers{"S": 10, "R": 1, "yes": 0, "final": -1}, Schedules: []string{"hincrby-key-expired-oversell", "lua-string-key-expired-lost-units"}},
+		Expected: Numbers{"S": 10, "R": 1, "yes": 0, "final": -1}},
 		func(s *shop) Numbers {
 			require.NoError(s, s.r.Set(s.ctx, s.key(), 10, 20*time.Millisecond).Err())
 			s.until("the expiry", func() bool { return s.r.Exists(s.ctx, s.key()).Val() == 0 })
@@ -394,7 +394,7 @@ var watched = []scenario{
 			return n
 		}},
 	{Entry{ID: "O-73", Title: "An aborted EXEC is reported as sold out", Scheme: "watch-multi without retry", Fault: "none", Breaks: laws(model.FalseSoldOut),
-		Expected: Numbers{"S": 10, "R": 10, "yes": 1, "refused": 9, "final": 9}, Schedules: []string{"watch-multi-unsold"}},
+		Expected: Numbers{"S": 10, "R": 10, "yes": 1, "refused": 9, "final": 9}},
 		func(s *shop) Numbers {
 			s.load(s.r, 10)
 			conns := make([]*redis.Conn, 10)
