@@ -54,9 +54,9 @@ func requireSchedule(t *testing.T, run *live.Run, p model.Property) {
 // that waits is expected to do; that is told by the line that differs.
 func fitted(t *testing.T, lab *explore.Lab, run *live.Run) (s *schedule.Schedule, err error) {
 	t.Helper()
-	for range 3 {
-		d, err := run.Draft()
-		require.NoError(t, err)
+	for range 8 { // as often as a replay tries what a scheduler decides
+		d, draftErr := run.Draft()
+		require.NoError(t, draftErr)
 		s, err = lab.Fit(d, "miniredis")
 		var diverged *schedule.DivergenceError
 		if !errors.As(err, &diverged) {
