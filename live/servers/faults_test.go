@@ -2,6 +2,7 @@ package servers_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"testing"
 	"time"
@@ -98,22 +99,47 @@ func requireStaleReplica(t *testing.T, s *servers.Set) {
 	require.NoError(t, r.Close())
 }
 
+// Where the promoted replica is slow to answer, as on a busy machine, a Sentinel with
+// its short patience fails over once more, back to the old primary. That is its own
+// affair: new ones are asked.
 func requireSentinels(t *testing.T, s *servers.Set) {
+	var err error
+	for range 4 {
+		if err = failOverBySentinel(t, s); err == nil {
+			return
+		}
+		t.Log(err)
+	}
+	require.NoError(t, err, "the sentinel makes the old primary a replica of the new one")
+}
+
+// aFailover is how long a Sentinel may take for one: it leaves a primary that comes
+// back alone for some seconds.
+const aFailover = 25 * time.Second
+
+func failOverBySentinel(t *testing.T, s *servers.Set) error {
 	w, err := s.StartWatched(t.Context(), servers.WatchedOptions{Sentinels: 1, Quorum: 1})
 	require.NoError(t, err)
+	defer func() { require.NoError(t, w.Close()) }()
+	ctx, cancel := context.WithTimeout(t.Context(), aFailover)
+	defer cancel()
 	c := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: w.Name, SentinelAddrs: w.Addrs(), MaxRetries: -1})
 	defer c.Close()
-	require.NoError(t, c.Set(t.Context(), "stock", 10, 0).Err())
-	require.NoError(t, w.Replica.CutLink(t.Context(), w.Primary))
-	require.NoError(t, c.DecrBy(t.Context(), "stock", 3).Err())
-	require.NoError(t, w.Primary.Kill(t.Context()))
-	require.NoError(t, w.Promoted(t.Context()))
-	require.EventuallyWithT(t, func(a *assert.CollectT) {
-		require.Equal(a, "10", c.Get(t.Context(), "stock").Val(), "the client finds the new primary, which lacks the write")
-	}, limit, 5*time.Millisecond)
-	require.NoError(t, w.Primary.Start(t.Context()))
-	require.NoError(t, w.Primary.Follows(t.Context(), w.Replica), "the sentinel makes the old primary a replica of the new one")
-	require.NoError(t, w.Close())
+	require.NoError(t, c.Set(ctx, "stock", 10, 0).Err())
+	require.NoError(t, w.Replica.CutLink(ctx, w.Primary))
+	require.NoError(t, c.DecrBy(ctx, "stock", 3).Err())
+	require.NoError(t, w.Primary.Kill(ctx))
+	if err := w.Promoted(ctx); err != nil {
+		return err
+	}
+	// The client finds the new primary, which lacks the write.
+	for c.Get(ctx, "stock").Val() != "10" {
+		if ctx.Err() != nil {
+			return errors.New("the client does not find the new primary")
+		}
+	}
+	require.NoError(t, w.Primary.Start(ctx))
+	return w.Primary.Follows(ctx, w.Replica)
 }
 
 func requireCluster(t *testing.T, s *servers.Set) {
