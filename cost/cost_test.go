@@ -170,3 +170,23 @@ func FuzzBenchmarkRate(f *testing.F) {
 	f.Add("\"test\",\"rps\"\n\"EVALSHA\",\"1.5\"\n")
 	f.Fuzz(func(_ *testing.T, text string) { _, _ = benchmarkRate(text) })
 }
+
+// thief answers that it does not know, and takes two units.
+type thief struct{ slowScript }
+
+func (thief) Name() string { return "thief" }
+
+func (thief) Deduct(ctx context.Context, env schemes.Env, req schemes.Request) (model.Outcome, error) {
+	return model.Unknown, env.Redis.DecrBy(ctx, slowKey(req.SKU), 2*req.Qty).Err()
+}
+
+// An answer that leaves it open whether a unit was taken excuses one unit, not any
+// number of them.
+func TestUnknownAnswersExcuseNoMoreUnitsThanTheyAre(t *testing.T) {
+	onServers(t, func(t *testing.T, s *servers) {
+		e := schemes.Entry{Scheme: thief{}, Stores: schemes.Stores{Redis: true}}
+		_, err := s.once(t.Context(), line{entry: e, cost: evidence.Cost{Connections: 2, SKUs: 1}}, 10, 0)
+		require.ErrorIs(t, err, ErrUnsound)
+		require.ErrorContains(t, err, "10 on sale, 0 sold and -10 left")
+	})
+}

@@ -19,11 +19,10 @@ import (
 // servers are the Redis and the PostgreSQL that costs are measured on, and further
 // Redis servers for what is measured with other settings.
 type servers struct {
-	set      *live.Set
-	database string
-	redis    *redis.Client // asks the server about itself
-	aof      map[live.Persistence]*live.Redis
-	names    atomic.Int64
+	set   *live.Set
+	redis *redis.Client // asks the server about itself
+	aof   map[live.Persistence]*live.Redis
+	names atomic.Int64
 }
 
 func start(ctx context.Context, b live.Backend) (s *servers, err error) {
@@ -75,9 +74,9 @@ func (s *servers) name() string { return fmt.Sprintf("cost%x-%d", os.Getpid(), s
 
 // dsnAt is the database as seen through a proxy.
 func (s *servers) dsnAt(addr string) string {
-	u, err := url.Parse(s.set.PostgresDSN(s.database))
+	u, err := url.Parse(s.set.PostgresDSN(""))
 	if err != nil {
-		return s.set.PostgresDSN(s.database) // it was made by us
+		return s.set.PostgresDSN("") // it was made by us
 	}
 	u.Host = addr
 	return u.String()

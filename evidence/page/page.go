@@ -212,15 +212,14 @@ type headline struct {
 	Schemes []string
 }
 
-// hitClients says whether a scheme was judged under a fault of a client and one of
-// the wire at all.
+// hitClients says whether a scheme was judged under every fault of clients and of the
+// wire that explore places: what was not looked at is nothing that was kept.
 func hitClients(r evidence.Report, scheme string) bool {
-	judged := func(kind faults.Kind) bool {
-		return slices.ContainsFunc(r.Cells, func(c evidence.Cell) bool {
-			return c.Scheme == scheme && c.Fault == kind && (c.Verdict == evidence.Holds || c.Verdict == evidence.Violated)
+	return !slices.ContainsFunc(faults.Kinds(), func(k faults.Info) bool {
+		return k.Explore && !faults.HitsServer(k.ID) && !slices.ContainsFunc(r.Cells, func(c evidence.Cell) bool {
+			return c.Scheme == scheme && c.Fault == k.ID
 		})
-	}
-	return judged(faults.ClientCrash) && judged(faults.ReplyLost)
+	})
 }
 
 // headlines say which scheme breaks the first law, overselling, and when; and

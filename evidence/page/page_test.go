@@ -19,6 +19,7 @@ import (
 	"stockproof/evidence/claims"
 	"stockproof/explore"
 	"stockproof/faults"
+	"stockproof/model"
 	"stockproof/schemes"
 )
 
@@ -260,4 +261,32 @@ func TestTheSameEvidenceGivesTheSamePage(t *testing.T) {
 
 func TestAnEmptyReportIsAPage(t *testing.T) {
 	require.NoError(t, Write(io.Discard, evidence.Report{Schema: evidence.Schema}, fstest.MapFS{}))
+}
+
+// What was not looked at is nothing that a scheme keeps: without one of the faults of
+// clients and of the wire in the report, the sentence about all of them is not there.
+func TestKeepingEveryLawUnderFaultsOfClientsTakesAllOfThem(t *testing.T) {
+	cell := func(kind faults.Kind, v evidence.Verdict) evidence.Cell {
+		return evidence.Cell{Scheme: "s", Fault: kind, Property: model.Oversell, World: "explore", Verdict: v}
+	}
+	says := func(cells []evidence.Cell) bool {
+		return slices.ContainsFunc(headlines(evidence.Report{Cells: cells}), func(h headline) bool { return h.Says == words["keeps-clients"] })
+	}
+	cells := []evidence.Cell{cell(faults.RedisRestart, evidence.Violated)}
+	for _, k := range faults.Kinds() {
+		if k.Explore && !faults.HitsServer(k.ID) {
+			cells = append(cells, cell(k.ID, evidence.Holds))
+		}
+	}
+	require.True(t, says(cells))
+	for i := range cells {
+		require.False(t, says(slices.Delete(slices.Clone(cells), i, i+1)), "without %s", cells[i].Fault)
+		for _, v := range []evidence.Verdict{evidence.Violated, evidence.Inconclusive} {
+			if i > 0 {
+				other := slices.Clone(cells)
+				other[i].Verdict = v
+				require.False(t, says(other), "%s %s", cells[i].Fault, v)
+			}
+		}
+	}
 }
