@@ -192,7 +192,7 @@ func newPlan(scheme Scheme, options []Option) (*plan, error) {
 		p.errs = append(p.errs, fmt.Errorf("scheme %q: one that comes with stockproof is called that", name))
 	}
 	if _, restocks := scheme.(Restocker); !restocks {
-		served := slices.DeleteFunc(slices.Clone(p.loads), needsRestock)
+		served := slices.DeleteFunc(slices.Clone(p.loads), faults.Workload.Restocks)
 		if p.asked && len(served) < len(p.loads) {
 			p.errs = append(p.errs, fmt.Errorf("scheme %q has no Restock, which the workload asks for", name))
 		}

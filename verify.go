@@ -254,7 +254,7 @@ func (v *Verdicts) write() error {
 }
 
 func (p *plan) explore(ctx context.Context, report *evidence.Report, dir string) (err error) {
-	kinds := within(p.kinds, evidence.ExploreKinds())
+	kinds := faults.Within(p.kinds, evidence.ExploreKinds())
 	if len(kinds) == 0 {
 		return nil
 	}
@@ -265,21 +265,6 @@ func (p *plan) explore(ctx context.Context, report *evidence.Report, dir string)
 	cells, err := evidence.FromExplore(ctx, lab, evidence.ExploreGroups([]schemes.Entry{p.entry}, kinds, p.loads, p.retries), p.bounds, dir, nil)
 	report.Cells = append(report.Cells, cells...)
 	return err
-}
-
-func within(some, all []Fault) (both []Fault) {
-	for _, k := range some {
-		if slices.Contains(all, k) {
-			both = append(both, k)
-		}
-	}
-	return both
-}
-
-func needsRestock(load faults.Workload) bool {
-	return slices.ContainsFunc(load.Clients, func(calls []faults.Call) bool {
-		return slices.ContainsFunc(calls, func(c faults.Call) bool { return c.Op == model.Restock })
-	})
 }
 
 // known refuses a weakness that nothing could show.

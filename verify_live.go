@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"stockproof/evidence"
+	"stockproof/faults"
 	"stockproof/faults/schedule"
 	"stockproof/live"
 	"stockproof/live/role"
@@ -72,7 +73,7 @@ func (p *plan) world() (*live.World, error) {
 }
 
 func (p *plan) live(ctx context.Context, report *evidence.Report, dir string) error {
-	kinds := within(p.kinds, live.KindsFor(p.entry))
+	kinds := faults.Within(p.kinds, live.KindsFor(p.entry))
 	if len(kinds) == 0 {
 		return nil
 	}

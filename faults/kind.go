@@ -74,6 +74,16 @@ func PlacedLive(kind Kind) bool {
 	return slices.ContainsFunc(kinds, func(k Info) bool { return k.ID == kind && k.Live })
 }
 
+// Within keeps of some kinds those that others have too, in their order.
+func Within(some, others []Kind) (both []Kind) {
+	for _, k := range some {
+		if slices.Contains(others, k) {
+			both = append(both, k)
+		}
+	}
+	return both
+}
+
 // HitsServer says whether a fault is one of a server, or of those who run it.
 func HitsServer(kind Kind) bool {
 	switch kind {

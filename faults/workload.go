@@ -38,6 +38,13 @@ func (w Workload) WithWork() Workload {
 	return w
 }
 
+// Restocks says whether somebody puts units back, which not every scheme can.
+func (w Workload) Restocks() bool {
+	return slices.ContainsFunc(w.Clients, func(calls []Call) bool {
+		return slices.ContainsFunc(calls, func(c Call) bool { return c.Op == model.Restock })
+	})
+}
+
 var workloads = []Workload{
 	{
 		Name:    "unit",

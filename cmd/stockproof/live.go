@@ -40,7 +40,7 @@ func liveStatus(err error) (status int, known bool) {
 
 // liveKinds keeps the kinds that are placed in live runs of a scheme.
 func liveKinds(e schemes.Entry, kinds []faults.Kind) []faults.Kind {
-	return within(kinds, live.KindsFor(e))
+	return faults.Within(kinds, live.KindsFor(e))
 }
 
 func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *evidence.Report) (err error) {
@@ -73,7 +73,7 @@ func verifyLive(cmd *cobra.Command, o verifyOptions, s selection, report *eviden
 		report.Bounds.AddSubjects()
 	}
 	report.Bounds.AddLive(choice.Backend, world.Servers.Versions, s.loads)
-	s.kinds = within(s.kinds, live.Kinds())
+	s.kinds = faults.Within(s.kinds, live.Kinds())
 	lab := explore.NewLab()
 	defer func() { err = errors.Join(err, lab.Close()) }()
 	g := liveGroups{cmd: cmd, world: world, out: o.out, report: report, part: o.part, schedules: evidence.NewLiveSchedules(lab, o.out),

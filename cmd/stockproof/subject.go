@@ -15,7 +15,6 @@ import (
 	"stockproof/live"
 	"stockproof/live/clients"
 	"stockproof/live/subject"
-	"stockproof/model"
 	"stockproof/schemes"
 )
 
@@ -40,9 +39,7 @@ func isSubject(e schemes.Entry) bool {
 // serves says whether a scheme has what a workload asks for.
 func serves(e schemes.Entry, load faults.Workload) bool {
 	s, ok := e.Scheme.(interface{ Restocks() bool })
-	return !ok || s.Restocks() || !slices.ContainsFunc(load.Clients, func(calls []faults.Call) bool {
-		return slices.ContainsFunc(calls, func(c faults.Call) bool { return c.Op == model.Restock })
-	})
+	return !ok || s.Restocks() || !load.Restocks()
 }
 
 // readDeclared reads what --declare names, by the names of subjects.

@@ -319,19 +319,8 @@ func counted(kinds []faults.Kind) []faults.Kind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k faults.Kind) bool { return explore.NotCounted(k) != "" })
 }
 
-// within keeps the kinds that a world places.
-func within(kinds, world []faults.Kind) []faults.Kind {
-	var kept []faults.Kind
-	for _, k := range kinds {
-		if slices.Contains(world, k) {
-			kept = append(kept, k)
-		}
-	}
-	return kept
-}
-
 func verifyExplore(cmd *cobra.Command, o verifyOptions, s selection, report *evidence.Report) (err error) {
-	kinds := within(s.kinds, evidence.ExploreKinds())
+	kinds := faults.Within(s.kinds, evidence.ExploreKinds())
 	if o.clients.any && len(o.faults) == 0 {
 		kinds = counted(kinds)
 	}
