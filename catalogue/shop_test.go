@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"testing"
 	"time"
@@ -182,10 +181,7 @@ func (s *shop) sqlBehind(f fate) *sql.DB {
 	p, err := wire.Listen(wire.Config{Server: wire.Postgres, Upstream: s.set.PostgresAddr, Counter: new(wire.Counter), Gate: gate{f}})
 	require.NoError(s, err)
 	s.Cleanup(func() { require.NoError(s, p.Close()) })
-	u, err := url.Parse(s.set.PostgresDSN(""))
-	require.NoError(s, err)
-	u.Host = p.Addr()
-	db, err := sql.Open("pgx", u.String())
+	db, err := sql.Open("pgx", s.set.PostgresDSNAt(p.Addr()))
 	require.NoError(s, err)
 	s.Cleanup(func() { db.Close() })
 	return db

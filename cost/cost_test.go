@@ -108,6 +108,44 @@ func TestAFewLinesAreMeasuredAndSettleWhatTheyCan(t *testing.T) {
 	})
 }
 
+// A script that runs for five milliseconds stands in the way of everybody who uses the
+// same Redis, not only of who sent it.
+func TestABystanderWaitsForALongScript(t *testing.T) {
+	onServers(t, func(t *testing.T, s *servers) {
+		p50 := func(ms string) time.Duration {
+			l := line{entry: slow(ms), bystander: true, cost: evidence.Cost{Connections: 4, SKUs: 1}}
+			run, err := s.once(t.Context(), l, 40, 0)
+			require.NoError(t, err)
+			return time.Duration(run.bystander.ValueAtQuantile(50))
+		}
+		require.Greater(t, p50("5"), 5*time.Millisecond, "at least the one that runs while it asks")
+		run, err := s.once(t.Context(), line{entry: slow("0"), cost: evidence.Cost{Connections: 1, SKUs: 1}}, 1, 0)
+		require.NoError(t, err)
+		require.Nil(t, run.bystander, "nobody stood by")
+		l := line{entry: slow("0"), bystander: true, cost: evidence.Cost{Connections: 1, SKUs: 1}}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = s.once(ctx, l, 1, 0)
+		require.Error(t, err, "one without an answer is no measurement")
+	})
+}
+
+func TestTheProcessorTimeOfBothServersIsCounted(t *testing.T) {
+	onServers(t, func(t *testing.T, s *servers) {
+		for _, c := range []struct {
+			scheme          string
+			redis, postgres bool
+		}{{"lua-string", true, false}, {"sql-conditional", false, true}} {
+			e, err := schemes.ByName(c.scheme)
+			require.NoError(t, err)
+			run, err := s.once(t.Context(), line{entry: e, cost: evidence.Cost{Connections: 4, SKUs: 1}}, 2000, 0)
+			require.NoError(t, err)
+			require.Equal(t, c.redis, run.redis > 0.05, "%s: Redis %v", c.scheme, run.redis)
+			require.Equal(t, c.postgres, run.postgres > 0.05, "%s: PostgreSQL %v", c.scheme, run.postgres)
+		}
+	})
+}
+
 // A server that stands still once makes everybody behind wait, and an open loop has
 // to say so; a closed one, or one that counts from when it sent, sees one slow
 // request.

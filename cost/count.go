@@ -45,7 +45,7 @@ func (s *servers) count(ctx context.Context, e schemes.Entry, requests int, futi
 			return c, err
 		}
 		defer p.Close()
-		setup.DSN = s.dsnAt(p.Addr())
+		setup.DSN = s.set.PostgresDSNAt(p.Addr())
 	}
 	env, err := clients.Connect(setup)
 	defer clients.Disconnect(env)

@@ -50,6 +50,8 @@ type line struct {
 	aof   live.Persistence // empty: the set's own Redis
 	share float64          // of the rate that the closed loop reached; 0: closed loop
 	raw   bool             // redis-benchmark measures it
+	// bystander: somebody else uses the same Redis meanwhile.
+	bystander bool
 }
 
 // pilot says which lines share a first estimate of their rate.
@@ -117,7 +119,7 @@ func (o Options) plan() (lines []line, err error) {
 	}
 	if wants("script-length") {
 		for _, ms := range []string{"0", "1", "5"} {
-			add(slow(ms), evidence.Cost{Experiment: "script-length", Connections: 8, Settings: map[string]string{"script_ms": ms}}, nil)
+			add(slow(ms), evidence.Cost{Experiment: "script-length", Connections: 8, Settings: map[string]string{"script_ms": ms}}, func(l *line) { l.bystander = true })
 		}
 	}
 	if wants("driver") {

@@ -124,10 +124,10 @@ func costTables(t *testing.T, costs []evidence.Cost) string {
 		x.row(append(row, rate(x.one(s, 32, 0.99)), rate(x.of(s, "skus")[0]))...)
 	}
 	x.WriteString("\n")
-	x.head("Latency in µs, answers that decide nothing, and the time of Redis, at 32 connections", "scheme", "p50", "p99", "p99.9", "busy", "conflicts", "failed or unknown", "Redis, of one core")
+	x.head("Latency in µs, answers that decide nothing, and processor time of the servers, at 32 connections", "scheme", "p50", "p99", "p99.9", "busy", "conflicts", "failed or unknown", "Redis, of one core", "PostgreSQL")
 	for _, s := range names {
 		c := x.one(s, 32, 0)
-		x.row(s, whole(c.Latency.P50), whole(c.Latency.P99), whole(c.Latency.P999), share(c.Busy), share(c.Conflicts), share(c.Errors), whole(100*c.ServerCPU)+" %")
+		x.row(s, whole(c.Latency.P50), whole(c.Latency.P99), whole(c.Latency.P999), share(c.Busy), share(c.Conflicts), share(c.Errors), whole(100*c.ServerCPU)+" %", whole(100*c.PostgresCPU)+" %")
 	}
 	x.WriteString("\n")
 	x.head("Open loop, 32 connections: latency in µs from the moment a request was due", "scheme", "offered/s", "answered/s", "p50", "p99", "p99.9")
@@ -147,9 +147,9 @@ func costTables(t *testing.T, costs []evidence.Cost) string {
 		x.row(c.Scheme, fmt.Sprint(c.Connections), rate(c), whole(c.Latency.P50), whole(c.Latency.P99), share(c.Busy), share(c.Errors))
 	}
 	x.WriteString("\n")
-	x.head("A longer script, 8 connections", "script", "answered/s", "p50 µs", "p99 µs")
+	x.head("A longer script, 8 connections, and somebody else who reads a key of the same Redis", "script", "answered/s", "p50 µs", "p99 µs", "who reads: p50 µs", "p99 µs")
 	for _, c := range x.of("", "script-length") {
-		x.row(c.Settings["script_ms"]+" ms", rate(c), whole(c.Latency.P50), whole(c.Latency.P99))
+		x.row(c.Settings["script_ms"]+" ms", rate(c), whole(c.Latency.P50), whole(c.Latency.P99), whole(c.Bystander.P50), whole(c.Bystander.P99))
 	}
 	x.WriteString("\n")
 	x.head("The load driver beside redis-benchmark: the same EVALSHA, the same connections, in turn", "connections", "redis-benchmark", "this driver without a client library", "of redis-benchmark", "with go-redis, as all of the above", "of redis-benchmark")

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/perf/benchmath"
 
 	"stockproof/evidence"
@@ -27,8 +29,22 @@ const (
 
 // samples are what the repetitions of one line came to.
 type samples struct {
-	rate, p50, p90, p99, p999, busy, conflicts, errors, cpu []float64
-	requests                                                uint64
+	rate, busy, conflicts, errors, redis, postgres []float64
+	latency, bystander                             latencies
+	requests                                       uint64
+}
+
+// latencies are percentiles of each repetition, in microseconds.
+type latencies struct{ p50, p90, p99, p999 []float64 }
+
+func (l *latencies) add(h *hdrhistogram.Histogram) {
+	us := func(p float64) float64 { return float64(h.ValueAtQuantile(p)) / float64(time.Microsecond) }
+	l.p50, l.p90 = append(l.p50, us(50)), append(l.p90, us(90))
+	l.p99, l.p999 = append(l.p99, us(99)), append(l.p999, us(99.9))
+}
+
+func (l *latencies) middle() evidence.Percentiles {
+	return evidence.Percentiles{P50: middle(l.p50).Median, P90: middle(l.p90).Median, P99: middle(l.p99).Median, P999: middle(l.p999).Median}
 }
 
 // Measure measures everything on servers of its own. Repetitions of all lines are
@@ -103,7 +119,7 @@ func (s *servers) prepare(ctx context.Context, l *line, o Options, pilots map[st
 	rate, known := pilots[l.pilot()]
 	if !known && !l.raw {
 		pilot := *l
-		pilot.share, pilot.cost.Futile = 0, 0
+		pilot.share, pilot.cost.Futile, pilot.bystander = 0, 0, false
 		run, err := s.once(ctx, pilot, fewest, 0)
 		if err != nil {
 			return err
@@ -126,8 +142,18 @@ func (s *servers) prepare(ctx context.Context, l *line, o Options, pilots map[st
 
 // measured is one run.
 type measured struct {
-	load load
-	cpu  float64 // of one core
+	load            load
+	redis, postgres float64                 // processor time, of one core
+	bystander       *hdrhistogram.Histogram // nil where none stood by
+}
+
+// processor is the time that both servers have used, in seconds.
+func (s *servers) processor(ctx context.Context, r *redis.Client) (redis, postgres float64, err error) {
+	if redis, err = cpu(ctx, r); err != nil {
+		return 0, 0, err
+	}
+	used, err := s.set.PostgresTime(ctx)
+	return redis, used.Seconds(), err
 }
 
 // once makes one run of so many requests.
@@ -148,23 +174,34 @@ func (s *servers) once(ctx context.Context, l line, requests int, rate float64) 
 		return m, err
 	}
 	defer sale.end()
-	before, err := cpu(ctx, server)
+	redisBefore, postgresBefore, err := s.processor(ctx, server)
 	if err != nil {
 		return m, err
+	}
+	var by *bystander
+	if l.bystander {
+		if by, err = standBy(ctx, addr); err != nil {
+			return m, err
+		}
+		m.bystander = by.latency
 	}
 	if rate > 0 {
 		m.load, err = open(ctx, l.cost.Connections, requests, rate, sale.deduct)
 	} else {
 		m.load, err = closed(ctx, l.cost.Connections, requests, sale.deduct)
 	}
+	if by != nil {
+		err = errors.Join(err, by.stop())
+	}
 	if err != nil {
 		return m, err
 	}
-	after, err := cpu(ctx, server)
+	redisAfter, postgresAfter, err := s.processor(ctx, server)
 	if err != nil {
 		return m, err
 	}
-	m.cpu = (after - before) / m.load.took.Seconds()
+	took := m.load.took.Seconds()
+	m.redis, m.postgres = (redisAfter-redisBefore)/took, (postgresAfter-postgresBefore)/took
 	if err := s.set.Alive(); err != nil {
 		return m, err
 	}
@@ -196,12 +233,11 @@ func (s *servers) repeat(ctx context.Context, l line, o Options, pilot float64, 
 	if err != nil {
 		return err
 	}
-	us := func(p float64) float64 {
-		return float64(run.load.latency.ValueAtQuantile(p)) / float64(time.Microsecond)
-	}
 	out.rate = append(out.rate, run.load.rate())
-	out.p50, out.p90 = append(out.p50, us(50)), append(out.p90, us(90))
-	out.p99, out.p999 = append(out.p99, us(99)), append(out.p999, us(99.9))
+	out.latency.add(run.load.latency)
+	if run.bystander != nil {
+		out.bystander.add(run.bystander)
+	}
 	busy := run.load.share(model.Busy)
 	conflicts := 0.0
 	if _, waits := l.entry.Scheme.(schemes.Leaser); !waits {
@@ -209,7 +245,7 @@ func (s *servers) repeat(ctx context.Context, l line, o Options, pilot float64, 
 	}
 	out.busy, out.conflicts = append(out.busy, busy), append(out.conflicts, conflicts)
 	out.errors = append(out.errors, run.load.share(model.Failed, model.Unknown))
-	out.cpu = append(out.cpu, run.cpu)
+	out.redis, out.postgres = append(out.redis, run.redis), append(out.postgres, run.postgres)
 	out.requests += uint64(run.load.requests)
 	return nil
 }
@@ -235,8 +271,12 @@ func middle(values []float64) evidence.Interval {
 func (x *samples) sum(c evidence.Cost, repetitions int) evidence.Cost {
 	c.Requests, c.Repetitions = x.requests, repetitions
 	c.Throughput = middle(x.rate)
-	c.Latency = evidence.Percentiles{P50: middle(x.p50).Median, P90: middle(x.p90).Median, P99: middle(x.p99).Median, P999: middle(x.p999).Median}
+	c.Latency = x.latency.middle()
+	if len(x.bystander.p50) > 0 {
+		by := x.bystander.middle()
+		c.Bystander = &by
+	}
 	c.Busy, c.Conflicts, c.Errors = middle(x.busy).Median, middle(x.conflicts).Median, middle(x.errors).Median
-	c.ServerCPU = middle(x.cpu).Median
+	c.ServerCPU, c.PostgresCPU = middle(x.redis).Median, middle(x.postgres).Median
 	return c
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"sync/atomic"
 
@@ -71,13 +70,3 @@ func (s *servers) with(ctx context.Context, p live.Persistence) (addr string, er
 
 // name is one that nobody had yet.
 func (s *servers) name() string { return fmt.Sprintf("cost%x-%d", os.Getpid(), s.names.Add(1)) }
-
-// dsnAt is the database as seen through a proxy.
-func (s *servers) dsnAt(addr string) string {
-	u, err := url.Parse(s.set.PostgresDSN(""))
-	if err != nil {
-		return s.set.PostgresDSN("") // it was made by us
-	}
-	u.Host = addr
-	return u.String()
-}

@@ -16,7 +16,7 @@ import (
 //	 "requests":200000,"repetitions":5,"round_trips":1,"commands":1,
 //	 "throughput":{"median":81000,"low":79500,"high":82300},
 //	 "latency_us":{"p50":380,"p90":520,"p99":910,"p99_9":2400},
-//	 "busy":0,"conflicts":0,"errors":0,"server_cpu":0.97}
+//	 "busy":0,"conflicts":0,"errors":0,"server_cpu":0.97,"postgres_cpu":0}
 //
 // Ratios between schemes are taken only among costs of one report.
 type Cost struct {
@@ -39,10 +39,16 @@ type Cost struct {
 	// Throughput in requests answered per second.
 	Throughput Interval    `json:"throughput"`
 	Latency    Percentiles `json:"latency_us"`
-	Busy       float64     `json:"busy"`       // share of requests, 0 to 1
-	Conflicts  float64     `json:"conflicts"`  // share of requests that met another's write, 0 to 1
-	Errors     float64     `json:"errors"`     // share of requests failed or unknown, 0 to 1
-	ServerCPU  float64     `json:"server_cpu"` // of one core while measuring: 1 is a core kept busy
+	Busy       float64     `json:"busy"`      // share of requests, 0 to 1
+	Conflicts  float64     `json:"conflicts"` // share of requests that met another's write, 0 to 1
+	Errors     float64     `json:"errors"`    // share of requests failed or unknown, 0 to 1
+	// ServerCPU and PostgresCPU are the processor time of the two servers while
+	// measuring, of one core: 1 is a core kept busy.
+	ServerCPU   float64 `json:"server_cpu"`
+	PostgresCPU float64 `json:"postgres_cpu"`
+	// Bystander is the latency of a client that reads a key of its own on the same
+	// Redis meanwhile; nil where none did.
+	Bystander *Percentiles `json:"bystander_us,omitempty"`
 }
 
 // Interval is a median with the range its repetitions support.
@@ -83,16 +89,20 @@ func (r Report) CostTable(w io.Writer, markdown bool) error {
 func (r Report) costs() table.Writer {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
-	t.AppendHeader(table.Row{"scheme", "experiment", "connections", "SKUs", "futile", "offered/s", "round trips", "commands", "answered/s", "p50 µs", "p99 µs", "p99.9 µs", "busy", "conflicts", "errors", "Redis CPU"})
+	t.AppendHeader(table.Row{"scheme", "experiment", "connections", "SKUs", "futile", "offered/s", "round trips", "commands", "answered/s", "p50 µs", "p99 µs", "p99.9 µs", "busy", "conflicts", "errors", "Redis CPU", "PostgreSQL CPU", "bystander p99 µs"})
 	for _, c := range r.Cost {
 		offered := ""
 		if c.OfferedRate != nil {
 			offered = fmt.Sprintf("%.0f", *c.OfferedRate)
 		}
 		share := func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+		bystander := ""
+		if c.Bystander != nil {
+			bystander = fmt.Sprintf("%.0f", c.Bystander.P99)
+		}
 		t.AppendRow(table.Row{c.Scheme, c.Name(), c.Connections, c.SKUs, fmt.Sprintf("%.0f %%", 100*c.Futile), offered, fmt.Sprintf("%.2f", c.RoundTrips), fmt.Sprintf("%.2f", c.Commands),
 			fmt.Sprintf("%.0f (%.0f–%.0f)", c.Throughput.Median, c.Throughput.Low, c.Throughput.High), fmt.Sprintf("%.0f", c.Latency.P50), fmt.Sprintf("%.0f", c.Latency.P99), fmt.Sprintf("%.0f", c.Latency.P999),
-			share(c.Busy), share(c.Conflicts), share(c.Errors), fmt.Sprintf("%.0f %%", 100*c.ServerCPU)})
+			share(c.Busy), share(c.Conflicts), share(c.Errors), fmt.Sprintf("%.0f %%", 100*c.ServerCPU), fmt.Sprintf("%.0f %%", 100*c.PostgresCPU), bystander})
 	}
 	return t
 }

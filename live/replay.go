@@ -341,9 +341,7 @@ func (r *replay) prepare(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if setup.DSN, err = r.world.dsnAt(p.Addr()); err != nil {
-				return err
-			}
+			setup.DSN = r.world.Servers.PostgresDSNAt(p.Addr())
 		}
 		if err := proc.Configure(ctx, setup); err != nil {
 			return err

@@ -123,9 +123,7 @@ func (s *stage) connect(st *seat, client int) (clients.Setup, error) {
 		if err != nil {
 			return setup, err
 		}
-		if setup.DSN, err = s.world.dsnAt(p.Addr()); err != nil {
-			return setup, err
-		}
+		setup.DSN = s.world.Servers.PostgresDSNAt(p.Addr())
 	}
 	return setup, nil
 }

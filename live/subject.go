@@ -18,7 +18,7 @@ func (w *World) OpenSubject(ctx context.Context, o subject.Options) (*subject.Sc
 func (w *World) CheckSubject(ctx context.Context, o subject.Options, timeout time.Duration, told func(subject.Result)) ([]subject.Result, error) {
 	return subject.Check(ctx, w.Servers.Reaper, subject.CheckOptions{
 		Options: w.stores(o), Env: w.direct, Timeout: timeout, SKU: fmt.Sprintf("%s-check%d", w.prefix, w.runs.Add(1)),
-		DBAddr: w.Servers.PostgresAddr, DSNAt: w.dsnAt,
+		DBAddr: w.Servers.PostgresAddr, DSNAt: w.Servers.PostgresDSNAt,
 	}, told)
 }
 

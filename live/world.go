@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -100,13 +99,3 @@ func (w *World) env(times schemes.Config) schemes.Env {
 }
 
 func (w *World) db() *sql.DB { return w.direct.DB }
-
-// dsnAt is the DSN of the database as seen through a proxy.
-func (w *World) dsnAt(proxy string) (string, error) {
-	u, err := url.Parse(w.Servers.PostgresDSN(""))
-	if err != nil {
-		return "", fmt.Errorf("address of the database: %w", err)
-	}
-	u.Host = proxy
-	return u.String(), nil
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"stockproof/live/reaper"
@@ -69,6 +70,25 @@ func TestAnOrdinarySet(t *testing.T) {
 				require.NoError(t, c.QueryRow(t.Context(), "SHOW "+name).Scan(&got))
 				require.Equal(t, want, got, name)
 			}
+		})
+		t.Run("the processor time of PostgreSQL is that of the process that serves", func(t *testing.T) {
+			before, err := s.PostgresTime(t.Context())
+			require.NoError(t, err)
+			c := postgresConn(t, s.PostgresDSN(""))
+			worked := func(at *assert.CollectT) {
+				_, err := c.Exec(t.Context(), "SELECT count(*) FROM generate_series(1, 100000)")
+				require.NoError(at, err)
+				after, err := s.PostgresTime(t.Context())
+				require.NoError(at, err)
+				require.Greater(at, after, before+50*time.Millisecond)
+			}
+			require.EventuallyWithT(t, worked, limit, time.Millisecond)
+			after, err := s.PostgresTime(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, c.Close(t.Context()))
+			ended, err := s.PostgresTime(t.Context())
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, ended, after, "it never goes back")
 		})
 		t.Run("only this machine can reach it", func(t *testing.T) {
 			ports := map[int]bool{portOf(t, s.RedisAddr): true, portOf(t, s.PostgresAddr): true}

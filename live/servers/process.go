@@ -47,6 +47,7 @@ type child struct {
 	done   func()
 	memory int // System V segment of a PostgreSQL server, −1 when unknown
 	forget func()
+	used   map[ran]time.Duration // processor time by its processes, when last seen
 }
 
 func newProcesses(s *Set, found programs, opt Options) (runner, error) {
@@ -217,7 +218,7 @@ func inUse(port int) bool {
 // reaper, and watches it. The program gets a bare environment: PGDATA or PGPORT of
 // the person at the keyboard must not matter.
 func (p *processes) launch(name string, isReady func(string) bool, polite syscall.Signal, who *account, dir, program string, args ...string) (*child, error) {
-	c := &child{server: newServer(name, isReady), polite: polite, memory: -1, cmd: exec.Command(program, args...)}
+	c := &child{server: newServer(name, isReady), polite: polite, memory: -1, used: map[ran]time.Duration{}, cmd: exec.Command(program, args...)}
 	c.cmd.Dir = dir
 	c.cmd.Env = []string{"PATH=" + filepath.Dir(program) + ":/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=" + dir}
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log

@@ -78,6 +78,8 @@ type runner interface {
 	hostNodes(ctx context.Context, ports []int, confs []nodeConf) (nodeHost, error)
 	// hostPostgres starts one more PostgreSQL, in the same way.
 	hostPostgres(ctx context.Context, opt Options) (host postgresHost, port int, err error)
+	// processorTime is what all processes of a server have used.
+	processorTime(ctx context.Context, srv *server) (time.Duration, error)
 	// stop ends everything, half-started servers too, and removes what it left. It
 	// returns when all of it is gone.
 	stop() error
@@ -232,11 +234,17 @@ func (s *Set) follow(into **server, srv *server) {
 
 // PostgresDSN is the address of a database as pgx takes it; an empty name means the
 // one that always exists.
-func (s *Set) PostgresDSN(database string) string {
+func (s *Set) PostgresDSN(database string) string { return s.dsn(s.PostgresAddr, database) }
+
+// PostgresDSNAt is the database that always exists, as somebody at another address
+// hands it on: a proxy.
+func (s *Set) PostgresDSNAt(addr string) string { return s.dsn(addr, "") }
+
+func (s *Set) dsn(addr, database string) string {
 	if database == "" {
 		database = postgresDB
 	}
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(postgresUser, s.Password), Host: s.PostgresAddr,
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(postgresUser, s.Password), Host: addr,
 		Path: "/" + database, RawQuery: "sslmode=disable"}
 	return u.String()
 }
