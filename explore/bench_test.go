@@ -107,8 +107,8 @@ func BenchmarkMatrix(b *testing.B) {
 func BenchmarkFirstWitness(b *testing.B) {
 	debug.SetGCPercent(400) // as the commands do
 	type violation struct {
-		name     string
-		property model.Property
+		scheme, name string
+		property     model.Property
 	}
 	var order []violation
 	where := map[violation][]Config{}
@@ -116,7 +116,7 @@ func BenchmarkFirstWitness(b *testing.B) {
 		must, _ := cfg.Entry.Guarantees.Declared(string(cfg.Faults[0]), cfg.Workload.Name, cfg.Retries, "explore")
 		for _, p := range model.Properties() {
 			if must[p.ID] {
-				v := violation{fmt.Sprintf("%s/%s/%s", cfg.Entry.Scheme.Name(), cfg.Faults[0], cfg.Retries), p.ID}
+				v := violation{cfg.Entry.Scheme.Name(), fmt.Sprintf("%s/%s/%s", cfg.Entry.Scheme.Name(), cfg.Faults[0], cfg.Retries), p.ID}
 				if where[v] == nil {
 					order = append(order, v)
 				}
@@ -127,6 +127,11 @@ func BenchmarkFirstWitness(b *testing.B) {
 	type sought struct {
 		took, cpu time.Duration
 		what      string
+		notes     bool // a scheme of the notes, or one of their controls
+	}
+	notes := map[string]bool{}
+	for _, e := range schemes.OfTheNotes() {
+		notes[e.Scheme.Name()] = true
 	}
 	var spent []sought
 	for b.Loop() {
@@ -139,13 +144,19 @@ func BenchmarkFirstWitness(b *testing.B) {
 			require.NoError(b, err)
 			require.NotNil(b, first, "%s", v)
 			require.NoError(b, lab.Close())
-			spent = append(spent, sought{took, cpu, fmt.Sprintf("%s %s: %d states, %d questions", v.name, v.property, first.States, lab.runs.Load())})
+			spent = append(spent, sought{took, cpu, fmt.Sprintf("%s %s: %d states, %d questions", v.name, v.property, first.States, lab.runs.Load()), notes[v.scheme]})
 		}
 	}
 	slices.SortFunc(spent, func(x, y sought) int { return cmp.Compare(x.cpu, y.cpu) })
-	late, lateCPU := 0, 0
+	late, lateCPU, lateNotes, ofNotes := 0, 0, 0, 0
 	var times []time.Duration
 	for _, s := range spent {
+		if s.notes {
+			ofNotes++
+			if s.took > 50*time.Millisecond {
+				lateNotes++
+			}
+		}
 		times = append(times, s.took)
 		if s.took > 50*time.Millisecond {
 			late++
@@ -159,6 +170,8 @@ func BenchmarkFirstWitness(b *testing.B) {
 	b.ReportMetric(float64(times[len(times)/2].Microseconds())/1000, "median-ms")
 	b.ReportMetric(float64(times[len(times)-1].Microseconds())/1000, "max-ms")
 	b.ReportMetric(float64(late), "above-50ms")
+	b.ReportMetric(float64(ofNotes), "violations-of-notes")
+	b.ReportMetric(float64(lateNotes), "above-50ms-of-notes")
 	b.ReportMetric(float64(spent[len(spent)/2].cpu.Microseconds())/1000, "median-cpu-ms")
 	b.ReportMetric(float64(lateCPU), "above-50cpu-ms")
 	for _, s := range spent[max(0, len(spent)-9):] {

@@ -37,6 +37,7 @@ func (s *searcher) breadthFirst(ctx context.Context) (why string) {
 	var helper sync.WaitGroup
 	defer helper.Wait() // when looking fails
 	done := false
+	asked := uint32(0) // the code was asked what the states below will ask
 	for at := uint32(0); ; {
 		size := uint32(smallBatch)
 		if s.helped() {
@@ -62,11 +63,15 @@ func (s *searcher) breadthFirst(ctx context.Context) (why string) {
 		s.take(now, at, size)
 		at += size
 		if s.helped() {
-			s.warm(now)
+			s.warm(max(asked, now.first), at)
 		}
 		if size >= paying && s.helped() {
-			helper.Go(func() { s.remember(before) })
+			// What the states ahead will need is asked meanwhile, of those that have a number.
+			asked = min(at+largeBatch, s.seen.n)
+			ahead := s.inquiries(at, asked)
+			helper.Go(func() { s.remember(before); ahead.answer() })
 			done = s.look(now)
+			ahead.answer()
 			helper.Wait()
 		} else {
 			s.remember(before)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -150,9 +151,11 @@ func (l *Lab) confirm(scheme string) error {
 	l.mu.Lock()
 	known := slices.Clone(l.known)
 	l.mu.Unlock()
+	defer l.searches.Add(-1)
+	helped := int(l.searches.Add(1)) < runtime.GOMAXPROCS(0)
 	for _, a := range known {
 		if a.entry.Scheme.Name() == scheme {
-			if err := a.confirm(); err != nil {
+			if err := a.confirm(helped); err != nil {
 				return err
 			}
 		}

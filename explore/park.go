@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // runner is one run of a client's code in a bubble of its own, which stands
@@ -230,7 +232,8 @@ const (
 
 // confirm runs the code again to every node from which too few runs have gone on,
 // so that each was seen parked alike by two runs, or more when there are few nodes.
-func (a *automaton) confirm() error {
+// Two goroutines do it when a core is free.
+func (a *automaton) confirm(helped bool) error {
 	if !a.fresh.Swap(false) {
 		return nil
 	}
@@ -241,14 +244,28 @@ func (a *automaton) confirm() error {
 	if len(nodes) <= fewNodes {
 		wanted = carefully
 	}
-	for _, n := range slices.Backward(nodes) { // a node comes after those before it
-		for n.base == nil && n.ran.Load() && n.again.Load() < wanted {
-			if err := a.runTo(n); err != nil {
-				return err
+	var next atomic.Int64
+	again := func() error {
+		for {
+			i := len(nodes) - int(next.Add(1)) // a node comes after those before it
+			if i < 0 {
+				return nil
+			}
+			n := nodes[i]
+			for n.base == nil && n.ran.Load() && n.again.Load() < wanted {
+				if err := a.runTo(n); err != nil {
+					return err
+				}
 			}
 		}
 	}
-	return nil
+	if !helped {
+		return again()
+	}
+	var both errgroup.Group
+	both.Go(again)
+	both.Go(again)
+	return both.Wait()
 }
 
 // runTo starts the code afresh and compares it at every node on the way to n.

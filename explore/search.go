@@ -46,6 +46,7 @@ type successor struct {
 
 // searcher explores one configuration.
 type searcher struct {
+	asked memo[struct{}] // steps of clients that inquiries have taken up
 	*kit
 	symmetry bool
 	clients  int     // locals in use

@@ -231,8 +231,10 @@ func (k *kit) changed(h uint32, f func(redisstore.State) redisstore.State) (uint
 // exec is what a command of a client does in versions of the stores. WAIT is
 // answered by the state of the replication and changes nothing: the number of
 // replicas that have every write of the connection.
-func (k *kit) exec(h uint32, q execKey) (effect, error) {
-	v := &k.vers[h]
+func (k *kit) exec(h uint32, q execKey) (effect, error) { return k.execAt(&k.vers[h], q) }
+
+// execAt reads nothing of the kit that a search changes.
+func (k *kit) execAt(v *versions, q execKey) (effect, error) {
 	wait := k.waits(q.cmd)
 	if v.link == whole && !wait {
 		return k.world.exec(q)
