@@ -9,7 +9,7 @@ bin/stockproof:
 	go build -o $@ ./cmd/stockproof
 
 explore: ## judge the schemes of the notes by covering every interleaving; needs no server
-	go run -tags nolive ./cmd/stockproof verify
+	go run -tags nolive -gcflags=all=-l ./cmd/stockproof verify
 
 verify: bin/stockproof ## the whole matrix, also on real servers
 	bin/stockproof verify --scheme all --world all
