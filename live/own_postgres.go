@@ -80,33 +80,28 @@ func (o *ownPostgres) persist(ctx context.Context) error {
 	return nil
 }
 
-// ledger is what PostgreSQL has committed about an article.
-type ledger struct {
-	goods  string // the row, empty when there is none
-	orders []string
-}
+// ledger is what PostgreSQL has committed about an article: its rows in the tables of
+// the schemes, each behind the table's name.
+type ledger []string
 
-func (a ledger) equal(b ledger) bool {
-	return a.goods == b.goods && slices.Equal(a.orders, b.orders)
-}
+func (l ledger) equal(other ledger) bool { return slices.Equal(l, other) }
 
 // look reads what has been committed about an article.
 func (o *ownPostgres) look(ctx context.Context, sku string) (l ledger, err error) {
-	row := o.db.QueryRowContext(ctx, `SELECT goods::text FROM goods WHERE sku = $1`, sku)
-	if err := row.Scan(&l.goods); err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return l, fmt.Errorf("look at postgres: %w", err)
-	}
-	rows, err := o.db.QueryContext(ctx, `SELECT orders::text FROM orders WHERE sku = $1 ORDER BY request_id`, sku)
+	rows, err := o.db.QueryContext(ctx, `SELECT 'goods' || goods::text FROM goods WHERE sku = $1
+		UNION ALL SELECT 'orders' || orders::text FROM orders WHERE sku = $1
+		UNION ALL SELECT 'outbox' || outbox::text FROM outbox WHERE sku = $1
+		UNION ALL SELECT 'shipments' || shipments::text FROM shipments WHERE sku = $1 ORDER BY 1`, sku)
 	if err != nil {
-		return l, fmt.Errorf("look at postgres: %w", err)
+		return nil, fmt.Errorf("look at postgres: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var order string
-		if err := rows.Scan(&order); err != nil {
-			return l, fmt.Errorf("look at postgres: %w", err)
+		var row string
+		if err := rows.Scan(&row); err != nil {
+			return nil, fmt.Errorf("look at postgres: %w", err)
 		}
-		l.orders = append(l.orders, order)
+		l = append(l, row)
 	}
 	return l, rows.Err()
 }

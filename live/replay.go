@@ -44,7 +44,7 @@ func (w *World) Replay(ctx context.Context, s *schedule.Schedule, o ReplayOption
 	if o.Loss, reasons = setUp(s, o.Loss); len(reasons) > 0 {
 		return &CannotError{Reasons: reasons}
 	}
-	o.keepAt = -1
+	o.keepAt, o.databaseKeepAt = -1, -1
 	if loses := slices.ContainsFunc(s.Steps, func(st schedule.Step) bool { return st.Kind == schedule.Loses }); o.Loss != AOFTail && loses {
 		if o.keepAt, err = w.whatToKeep(ctx, entry, s); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (w *World) whatToKeep(ctx context.Context, entry schemes.Entry, s *schedule
 	case losses > 1:
 		return 0, &CannotError{Reasons: []string{"Redis loses writes more than once: only " + string(AOFTail) + " can"}}
 	}
-	return w.replayPatiently(ctx, entry, s, ReplayOptions{Loss: AOFTail})
+	return w.replayPatiently(ctx, entry, s, ReplayOptions{Loss: AOFTail, databaseKeepAt: -1})
 }
 
 // replayPatiently replays with longer and longer times while the machine is too
@@ -78,15 +78,24 @@ func (w *World) replayPatiently(ctx context.Context, entry schemes.Entry, s *sch
 	for _, stretch := range stretches(s) {
 		var other *otherGoroutineError
 		for range goroutineChoices {
-			if kept, err = w.replayOnce(ctx, entry, s, o, stretch); errors.Is(err, ErrTooSlow) || !errors.As(err, &other) {
+			kept, err = w.replayOnce(ctx, entry, s, o, stretch)
+			var earlier *keepEarlierError
+			if errors.As(err, &earlier) {
+				o.databaseKeepAt = earlier.step
+				continue
+			}
+			if errors.Is(err, ErrTooSlow) || !errors.Is(err, errWroteEarly) && !errors.As(err, &other) {
 				break
 			}
 		}
 		if errors.Is(err, ErrTooSlow) {
 			continue
 		}
-		if errors.As(err, &other) {
+		switch {
+		case errors.As(err, &other):
 			err = other.diverged
+		case errors.Is(err, errWroteEarly):
+			err = &CannotError{Reasons: []string{fmt.Sprintf("%v, in each of %d replays", err, goroutineChoices)}}
 		}
 		break
 	}
@@ -111,7 +120,8 @@ type ReplayOptions struct {
 	// Loss is how Redis comes to lose writes; empty: AOFTail.
 	Loss Loss
 
-	keepAt int // see ownRedis
+	keepAt         int // see ownRedis
+	databaseKeepAt int // see replayDatabase
 }
 
 // CannotError lists what a schedule asks for and real servers cannot be made to
@@ -191,11 +201,12 @@ type replay struct {
 	stretch int
 	grain   time.Duration // of the schedule, not stretched
 	sku     string
-	env     schemes.Env // the observer's
-	own     *ownRedis   // nil where the shared one will do
-	loaded  []string    // keys of the article, when it had been loaded
-	frozen  bool        // Redis stands still
-	kept    int         // the line of the first write that was lost
+	env     schemes.Env     // the observer's
+	own     *ownRedis       // nil where the shared one will do
+	pg      *replayDatabase // likewise
+	loaded  []string        // keys of the article, when it had been loaded
+	frozen  bool            // Redis stands still
+	kept    int             // the line of the first write that was lost
 	gate    *replayGate
 	clients map[string]*replayClient
 	order   []string // their names, as in the schedule
@@ -232,7 +243,7 @@ type replayClient struct {
 
 // replayOnce makes one replay with one stretching of its times.
 func (w *World) replayOnce(ctx context.Context, entry schemes.Entry, s *schedule.Schedule, o ReplayOptions, stretch int) (kept int, err error) {
-	if needsOwnRedis(s) {
+	if needsOwnRedis(s) || needsOwnPostgres(s) {
 		if err := w.losing.Acquire(ctx, 1); err != nil {
 			return 0, context.Cause(ctx)
 		}
@@ -263,7 +274,7 @@ func (w *World) replayOnce(ctx context.Context, entry schemes.Entry, s *schedule
 	r.began = time.Now()
 	for i := range s.Steps {
 		if err := r.do(ctx, i); err != nil {
-			return 0, err
+			return 0, r.exceptCut(i, err)
 		}
 	}
 	// Who is unfinished in the schedule must not be about to finish.
@@ -300,8 +311,24 @@ func (r *replay) prepare(ctx context.Context) error {
 		own.grain, own.keepAt = r.scaled(r.grain), r.options.keepAt
 		r.own, r.env.Redis, redisAddr = own, own.client, own.relay.Addr()
 	}
+	postgresAddr := r.world.Servers.PostgresAddr
+	if needsOwnPostgres(r.s) {
+		if err := r.startDatabase(ctx); err != nil {
+			return err
+		}
+		postgresAddr = r.pg.server.Addr
+	}
 	if err := loader.Load(ctx, r.env, r.sku, r.s.Stock); err != nil {
 		return fmt.Errorf("load stock: %w", err)
+	}
+	if r.pg != nil {
+		var err error
+		if r.pg.now, err = r.pg.look(ctx, r.sku); err == nil {
+			err = r.pg.persist(ctx)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if r.own != nil {
 		// A snapshot is one of the article as it went on sale.
@@ -318,7 +345,10 @@ func (r *replay) prepare(ctx context.Context) error {
 	}
 	r.gate = newReplayGate(len(r.s.Clients))
 	if r.entry.Stores.SQL {
-		r.gate.blockers = r.world.db()
+		r.gate.blockers = r.world.db
+		if r.pg != nil {
+			r.gate.blockers = r.pg.serving.Load
+		}
 	}
 	for i, spec := range r.s.Clients {
 		proc, err := r.world.pool.Get()
@@ -337,7 +367,7 @@ func (r *replay) prepare(ctx context.Context) error {
 			setup.RedisAddr = p.Addr()
 		}
 		if r.entry.Stores.SQL {
-			p, err := r.listen(wire.Postgres, r.world.Servers.PostgresAddr, i, counter)
+			p, err := r.listen(wire.Postgres, postgresAddr, i, counter)
 			if err != nil {
 				return err
 			}
@@ -375,5 +405,12 @@ func (r *replay) close(inOrder bool) {
 	}
 	if r.own != nil {
 		r.world.giveBack(context.Background(), r.own, inOrder)
+	}
+	switch {
+	case r.pg == nil:
+	case inOrder:
+		r.world.givePostgresBack(r.pg.ownPostgres)
+	default:
+		_ = r.pg.close() // it ends with the set at the latest
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // replayGate holds every step until the replay says what becomes of it.
 type replayGate struct {
-	blockers *sql.DB // asks PostgreSQL who waits; nil without SQL
+	blockers func() *sql.DB // asks PostgreSQL who waits; nil without SQL; nil while it restarts, and then another
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced whenever something happens
@@ -234,7 +234,20 @@ func (g *replayGate) watchBlocked(ctx context.Context, f *flying) {
 			return
 		case <-ticker.C:
 		}
-		waits, err := waitsForRow(ctx, g.blockers, f.step.BackendPID)
+		g.mu.Lock()
+		over := f.answered != nil
+		g.mu.Unlock()
+		if over {
+			return
+		}
+		db := g.blockers()
+		if db == nil {
+			continue
+		}
+		waits, err := waitsForRow(ctx, db, f.step.BackendPID)
+		if err != nil && g.blockers() != db {
+			continue
+		}
 		g.mu.Lock()
 		if err != nil && ctx.Err() == nil {
 			g.failure = err
@@ -260,7 +273,7 @@ func (g *replayGate) closed(ctx context.Context, backends []int64) error {
 	}
 	for {
 		var left int
-		if err := g.blockers.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity WHERE pid = ANY($1)
+		if err := g.blockers().QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity WHERE pid = ANY($1)
 			AND (wait_event IS NULL OR wait_event NOT IN ('transactionid', 'tuple'))`, backends).Scan(&left); err != nil {
 			return fmt.Errorf("ask who is connected: %w", err)
 		}

@@ -57,10 +57,6 @@ func setUp(s *schedule.Schedule, asked Loss) (loss Loss, reasons []string) {
 			reasons = append(reasons, fmt.Sprintf("line %d: redis stands still and lets client %s not log in on another connection", st.Note.Line, st.Client))
 		case st.Fault == faults.RedisFreeze:
 			gaveUp[st.Client] = true
-		case st.Kind == schedule.Restarts && st.Server == schedule.SQL:
-			reasons = append(reasons, fmt.Sprintf("line %d: a restart of the database is placed live, but not replayed", st.Note.Line))
-		case st.Kind == schedule.Loads, st.Kind == schedule.Reconciles:
-			reasons = append(reasons, fmt.Sprintf("line %d: a job of those who run the sale is not replayed live", st.Note.Line))
 		case want == "" || loss == want:
 		case loss != "":
 			reasons = append(reasons, fmt.Sprintf("line %d: a redis set up for %s cannot also be set up for %s", st.Note.Line, loss, want))
@@ -68,6 +64,8 @@ func setUp(s *schedule.Schedule, asked Loss) (loss Loss, reasons []string) {
 			loss = want
 		}
 	}
+	_, ofDatabase := setUpDatabase(s)
+	reasons = append(reasons, ofDatabase...)
 	if loses := slices.ContainsFunc(s.Steps, func(st schedule.Step) bool { return st.Kind == schedule.Loses }); loses && loss != "" && loss != asked {
 		reasons = append(reasons, "redis loses writes in two ways")
 	}
@@ -90,6 +88,9 @@ func (r *replay) befalls(ctx context.Context, i int) error {
 	var err error
 	switch st.Kind {
 	case schedule.Restarts:
+		if restartsDatabase(st) {
+			return r.restartDatabase(ctx, i)
+		}
 		err = r.restart(ctx, i)
 	case schedule.FallsBehind:
 		o.kept, o.writes, o.lines = false, nil, nil

@@ -36,6 +36,11 @@ func (r *replay) do(ctx context.Context, i int) (err error) {
 	if err := r.listening(ctx, i); err != nil {
 		return err
 	}
+	if r.pg != nil && r.pg.keepAt == i {
+		if err := r.pg.persist(ctx); err != nil {
+			return err
+		}
+	}
 	var by *schedule.Call // the operation whose command is executed
 	var request string
 	switch st.Kind {
@@ -81,6 +86,14 @@ func (r *replay) do(ctx context.Context, i int) (err error) {
 		if c.begun || c.op >= len(c.spec.Calls) || c.spec.Calls[c.op].As != st.Request {
 			err = r.s.Diverges(i, c.spec.Name+" to be about to submit "+st.Request, "that it is not")
 		}
+	case schedule.Loads, schedule.Reconciles:
+		want := schedule.Load
+		if st.Kind == schedule.Reconciles {
+			want = schedule.Reconcile
+		}
+		if c.begun || c.op >= len(c.spec.Calls) || c.spec.Calls[c.op].Op != want {
+			err = r.s.Diverges(i, fmt.Sprintf("%s to be about to %s", c.spec.Name, want), "that it is not")
+		}
 	default:
 		err = r.s.Diverges(i, "a kind of step that exists", string(st.Kind))
 	}
@@ -89,6 +102,9 @@ func (r *replay) do(ctx context.Context, i int) (err error) {
 	}
 	if c != nil && st.Kind != schedule.Arrives && st.Kind != schedule.Never {
 		c.touched = i
+	}
+	if err := r.committed(ctx, i); err != nil {
+		return err
 	}
 	if err := r.compareAnswers(ctx, i); err != nil {
 		return err
@@ -233,6 +249,7 @@ func (r *replay) command(ctx context.Context, c *replayClient, i int) error {
 			return err
 		}
 	}
+	r.inTransaction(c, f, st)
 	r.gate.decide(f, wire.Forward)
 	if f.step.Server == wire.Postgres {
 		go r.gate.watchBlocked(ctx, f)

@@ -49,7 +49,8 @@ func TestWhatNoServerCanBeMadeToDoIsSaidBeforehand(t *testing.T) {
 		step + "redis restarts aof-everysec 1\n":                     "",
 		step + "redis restarts aof-everysec 1\nredis restarts rdb\n": "cannot also be set up for snapshot",
 		"replica falls behind\n" + step + "replica takes over 1\n":   "",
-		step + "postgres restarts off 1\n":                           "a restart of the database is placed live, but not replayed",
+		step + "postgres restarts on\npostgres restarts on\n":        "",
+		step + "postgres restarts on\npostgres restarts off 1\n":     "a database set up with synchronous_commit on cannot also have it off",
 	} {
 		reasons := strings.Join(Cannot(readSchedule(t, head+lines+end)), "; ")
 		if why == "" {

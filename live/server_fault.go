@@ -310,7 +310,7 @@ func (f *serverFault) crashPostgres(ctx context.Context) error {
 	}
 	switch lost := !was.equal(is); {
 	case lost && f.pg.asynchronous:
-		f.prove("%d of %d orders are there, the goods are %s and were %s", len(is.orders), len(was.orders), is.goods, was.goods)
+		f.prove("postgres holds %v and held %v", is, was)
 	case lost:
 		return errors.New("postgres lost a commit that it had acknowledged with synchronous_commit on")
 	case f.pg.asynchronous:

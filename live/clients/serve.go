@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"stockproof/faults/schedule"
 	"stockproof/model"
 	"stockproof/schemes"
 )
@@ -168,6 +169,24 @@ func Do(ctx context.Context, scheme schemes.Scheme, env schemes.Env, op Operatio
 		} else {
 			a.Outcome, err = model.Failed, fmt.Errorf("scheme %s has no background role", scheme.Name())
 		}
+	case schedule.Load:
+		if l, ok := scheme.(schemes.Loader); ok {
+			a.Outcome = model.OK
+			if err = l.Load(ctx, env, op.SKU, op.Qty); err != nil {
+				a.Outcome = model.Failed
+			}
+		} else {
+			a.Outcome, err = model.Failed, fmt.Errorf("scheme %s has no load", scheme.Name())
+		}
+	case schedule.Reconcile:
+		if r, ok := scheme.(schemes.Reconciler); ok {
+			a.Outcome = model.OK
+			if err = r.Reconcile(ctx, env, op.SKU, op.Qty); err != nil {
+				a.Outcome = model.Unknown
+			}
+		} else {
+			a.Outcome, err = model.Failed, fmt.Errorf("scheme %s has no reconciliation", scheme.Name())
+		}
 	default:
 		return Answer{Outcome: model.Failed, Err: fmt.Sprintf("unknown operation %q", op.Op)}
 	}
@@ -194,4 +213,7 @@ var answersTo = map[model.Op][]model.Outcome{
 	model.Restock: {model.OK, model.Busy, model.Failed, model.Unknown},
 	model.Read:    {model.Value, model.Failed},
 	model.Work:    {model.OK, model.Failed},
+
+	schedule.Load:      {model.OK, model.Failed},
+	schedule.Reconcile: {model.OK, model.Failed, model.Unknown},
 }
