@@ -73,6 +73,17 @@ func TestPostgresForgetsAnAcknowledgedSaleOnlyWithSynchronousCommitOff(t *testin
 	requireHeld(t, run, model.Oversell, model.OrderMismatch, model.LostUnits, model.NonLinearizable)
 }
 
+// What the job read before an order was written it writes over the deduction that the
+// order is of.
+func TestAReconciliationThatOverlapsASaleSellsItsUnitAgain(t *testing.T) {
+	const deducted = 2 // after the lock
+	run := sale(t, "lua-lock", "unit", "off", onServer(faults.ReconcileOverlap, faults.NoSetting, a, deducted))
+	require.Contains(t, run.Proof, "read before the client went on, and wrote after it")
+	require.Equal(t, model.Sold, outcome(run, a))
+	require.Equal(t, model.Sold, outcome(run, b), "the unit is sold again")
+	require.Equal(t, int64(1), run.Finding(model.Oversell).Amount)
+}
+
 // Each of these looks like the fault, and a suite that took it for one would
 // prove nothing.
 func TestWhatOnlyLooksLikeAFaultOfAServerHasNotFired(t *testing.T) {
@@ -86,6 +97,7 @@ func TestWhatOnlyLooksLikeAFaultOfAServerHasNotFired(t *testing.T) {
 		{"lua-string", onServer(faults.RedisFailover, faults.Async, a, 1), "lacked nothing"},
 		{"lua-string", onServer(faults.KeyEvicted, faults.NoSetting, a, 1), "did not evict"},
 		{"db-version", onServer(faults.PostgresRestart, faults.SyncCommitOff, a, 5), "lost nothing"},
+		{"lua-lock", onServer(faults.ReconcileOverlap, faults.NoSetting, a, 2), "over before the client went on"},
 	} {
 		t.Run(faults.Row(c.p.Kind, c.p.Setting), func(t *testing.T) {
 			t.Parallel()

@@ -63,7 +63,7 @@ var kinds = []Info{
 	{KeyExpired, "the key of the stock reaches the end of a time to live", true, true},
 	{PostgresRestart, "PostgreSQL dies and comes back, with or without its last commits (synchronous_commit)", true, true},
 	{StockReloaded, "the preload runs again during the sale", true, true},
-	{ReconcileOverlap, "a reconciliation job reads and then writes while the sale goes on", true, false},
+	{ReconcileOverlap, "a reconciliation job reads and then writes while the sale goes on", true, true},
 }
 
 // Kinds lists every kind.

@@ -66,13 +66,21 @@ func (r *replay) compareRest(ctx context.Context, patience func(*replayClient) b
 		}
 		if a, ok := r.take(c, c.touched); ok {
 			line := c.touched
-			if r.gate.heldTooLong(c.number) {
-				return fmt.Errorf("%w: a step of client %s was held for more than %s, after which go-redis gives it up", ErrTooSlow, name, libraryPatience)
+			if err := r.gaveUp(c); err != nil {
+				return err
 			}
 			return r.s.Diverges(line, "the answers "+r.s.AnswersText(r.s.Steps[line].Answers), r.s.AnswersText([]schedule.Answer{a}))
 		}
 	}
 	return nil
+}
+
+// gaveUp says whether a client's library has given up a step that was held here.
+func (r *replay) gaveUp(c *replayClient) error {
+	if !r.gate.heldTooLong(c.number) {
+		return nil
+	}
+	return fmt.Errorf("%w: a step of client %s was held for more than %s, after which go-redis gives it up", ErrTooSlow, c.spec.Name, libraryPatience)
 }
 
 // take takes the answer of a client that has one.

@@ -213,6 +213,9 @@ func (r *replay) isNotThere(ctx context.Context, c *replayClient, i int) error {
 	if err := r.compareRest(ctx, nil); err != nil { // it has ended before
 		return err
 	}
+	if err := r.gaveUp(c); err != nil { // and went on without the reply
+		return err
+	}
 	r.gate.mu.Lock()
 	where := r.parkedAt(c)
 	r.gate.mu.Unlock()

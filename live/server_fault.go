@@ -25,11 +25,14 @@ type serverFault struct {
 	// load puts the article on sale, in an environment of the observer's.
 	load   func(context.Context, schemes.Env) error
 	now    func() schemes.Env
-	dsn    string        // of the database
-	reload chan error    // its second answer; nil until it was started
-	redis  *ownRedis     // nil where the shared one will do
-	pg     *ownPostgres  // likewise
-	gone   chan struct{} // closed: a frozen server gets what was sent at once
+	dsn    string     // of the database
+	reload chan error // its second answer, or that of the job; nil until it was started
+	// reconcile runs the scheme's job likewise, held before it writes.
+	reconcile func(context.Context, schemes.Env) error
+	held      *held
+	redis     *ownRedis     // nil where the shared one will do
+	pg        *ownPostgres  // likewise
+	gone      chan struct{} // closed: a frozen server gets what was sent at once
 
 	loaded []string // keys that loading made
 	before ledger   // of the database, before the step under way
@@ -56,6 +59,8 @@ var ofServers = map[faults.Kind]struct{ redis, postgres bool }{
 	faults.KeyExpired:      {redis: true},
 	faults.PostgresRestart: {postgres: true},
 	faults.StockReloaded:   {},
+
+	faults.ReconcileOverlap: {},
 }
 
 // startServerFault prepares the servers for the fault of a case; nil when it is
@@ -204,6 +209,8 @@ func (f *serverFault) strike(ctx context.Context) (err error) {
 		err = f.crashPostgres(ctx)
 	case faults.StockReloaded:
 		err = f.loadAgain(ctx)
+	case faults.ReconcileOverlap:
+		err = f.overlap(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.p, err)
@@ -221,6 +228,8 @@ func (f *serverFault) over(ctx context.Context) (err error) {
 	switch {
 	case f.standsStill():
 		err = f.thaw(ctx)
+	case f.held != nil:
+		err = f.awaitOverlap(ctx)
 	case f.reload != nil:
 		err = f.awaitReload(ctx)
 	case f.p.Kind == faults.RedisFailover && f.p.Setting != faults.Async && f.hasStruck():

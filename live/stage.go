@@ -60,6 +60,11 @@ func (s *stage) prepare(ctx context.Context) error {
 		return nil
 	}
 	if s.server != nil {
+		if job, ok := s.c.Entry.Scheme.(schemes.Reconciler); ok {
+			s.server.reconcile = func(ctx context.Context, env schemes.Env) error {
+				return job.Reconcile(ctx, env, s.sku, s.c.Workload.Stock)
+			}
+		}
 		s.server.load, s.server.now, s.server.dsn = load, s.now, s.world.Servers.PostgresDSN("")
 	}
 	if err := errors.Join(load(ctx, s.now()), s.server.onSale(ctx)); err != nil {

@@ -64,12 +64,12 @@ func commands(load faults.Workload, log []Step) [][]string {
 //   - redis-freeze: at the commands to Redis.
 //   - commit-reply-lost: at COMMIT.
 //   - Faults of a server that the scheme does not use have none; nor has a flush
-//     where no script is loaded, or a failover with WAIT of a scheme that does not
+//     where no script is loaded, reconcile-overlap of a scheme without such a job, or a failover with WAIT of a scheme that does not
 //     wait.
 func (w *World) Places(ctx context.Context, e schemes.Entry, load faults.Workload, retries string, kind faults.Kind, setting faults.Setting) ([]faults.Placement, error) {
 	nowhere := faults.Placement{Kind: faults.None, Order: faults.InTurn}
 	if needs, is := ofServers[kind]; is {
-		if needs.redis && !e.Stores.Redis || needs.postgres && !e.Stores.SQL || setting == faults.Wait && !e.Waits {
+		if needs.redis && !e.Stores.Redis || needs.postgres && !e.Stores.SQL || setting == faults.Wait && !e.Waits || kind == faults.ReconcileOverlap && !reconciles(e) {
 			return nil, nil
 		}
 		nowhere.Kind, nowhere.Setting = kind, setting

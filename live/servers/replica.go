@@ -2,16 +2,19 @@ package servers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
-	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Follows waits until a replica's link to its primary is up, as both see it: a
-// primary sends no write before the replica has acknowledged the first copy.
+// Follows waits until a replica's link to its primary is up, as both see it, and
+// has carried something. A primary that calls its replica online still sends it
+// nothing before that has acknowledged the first copy; one that is frozen in
+// between has missed all writes. PUBLISH is sent on and changes nothing.
 func (n *Node) Follows(ctx context.Context, primary *Node) error {
 	err := n.ask(ctx, func(c *redis.Client) error {
 		info, err := c.InfoMap(ctx, "replication").Result()
@@ -24,9 +27,14 @@ func (n *Node) Follows(ctx context.Context, primary *Node) error {
 		return err
 	}
 	return primary.ask(ctx, func(c *redis.Client) error {
-		info, err := c.Info(ctx, "replication").Result()
-		if err == nil && !strings.Contains(info, ",state=online,") {
-			err = fmt.Errorf("its primary sends it nothing: %s", info)
+		conn := c.Conn() // WAIT is about the writes of its connection
+		defer conn.Close()
+		if err := conn.Publish(ctx, "stockproof:follows", "").Err(); err != nil {
+			return err
+		}
+		n, err := conn.Wait(ctx, 1, time.Second).Result()
+		if err == nil && n == 0 {
+			err = errors.New("its primary has sent it nothing")
 		}
 		return err
 	})
