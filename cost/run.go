@@ -147,10 +147,10 @@ type measured struct {
 	bystander       *hdrhistogram.Histogram // nil where none stood by
 }
 
-// processor is the time that both servers have used, in seconds.
-func (s *servers) processor(ctx context.Context, r *redis.Client) (redis, postgres float64, err error) {
-	if redis, err = cpu(ctx, r); err != nil {
-		return 0, 0, err
+// processor is the time that the servers of a scheme have used, in seconds.
+func (s *servers) processor(ctx context.Context, e schemes.Entry, r *redis.Client) (redis, postgres float64, err error) {
+	if redis, err = cpu(ctx, r); err != nil || !e.Stores.SQL {
+		return redis, 0, err
 	}
 	used, err := s.set.PostgresTime(ctx)
 	return redis, used.Seconds(), err
@@ -174,7 +174,7 @@ func (s *servers) once(ctx context.Context, l line, requests int, rate float64) 
 		return m, err
 	}
 	defer sale.end()
-	redisBefore, postgresBefore, err := s.processor(ctx, server)
+	redisBefore, postgresBefore, err := s.processor(ctx, l.entry, server)
 	if err != nil {
 		return m, err
 	}
@@ -196,7 +196,7 @@ func (s *servers) once(ctx context.Context, l line, requests int, rate float64) 
 	if err != nil {
 		return m, err
 	}
-	redisAfter, postgresAfter, err := s.processor(ctx, server)
+	redisAfter, postgresAfter, err := s.processor(ctx, l.entry, server)
 	if err != nil {
 		return m, err
 	}

@@ -61,12 +61,12 @@ type containers struct {
 
 	mu      sync.Mutex
 	servers []*server
-	ids     map[*server]string // of their containers
-	unsure  bool               // a creation was broken off: the daemon may still be at it
+	made    map[*server]testcontainers.Container
+	unsure  bool // a creation was broken off: the daemon may still be at it
 }
 
 func newContainers(s *Set, found images, opt Options) (runner, error) {
-	c := &containers{set: s, found: found, opt: opt, label: Label + "=" + opt.Session, ids: map[*server]string{}}
+	c := &containers{set: s, found: found, opt: opt, label: Label + "=" + opt.Session, made: map[*server]testcontainers.Container{}}
 	docker, err := client.New(client.FromEnv, client.WithHost(found.host))
 	if err != nil {
 		return nil, fmt.Errorf("docker: %w", err)
@@ -140,7 +140,7 @@ func (c *containers) run(ctx context.Context, name string, isReady func(string) 
 	got := started{server: srv, from: req.Image}
 	c.mu.Lock()
 	c.servers = append(c.servers, srv)
-	c.ids[srv] = ctr.GetContainerID()
+	c.made[srv] = ctr
 	c.mu.Unlock()
 	if err := c.watch(srv, ctr.GetContainerID()); err != nil {
 		return got, err

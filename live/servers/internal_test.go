@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -18,6 +19,23 @@ func TestPostgresIsNotReadyWhenOnlyItsSetUpServerIs(t *testing.T) {
 	}
 	require.False(t, is(`LOG:  listening on IPv4 address "0.0.0.0", port 5432`))
 	require.True(t, is(ready))
+}
+
+func TestTheProcessorTimeOfAControlGroupOfEitherVersion(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"usage_usec 1500\nuser_usec 1000\nsystem_usec 500\n": 1500 * time.Microsecond,
+		"2000000\n":      2 * time.Millisecond,
+		"":               -1,
+		"usage_usec x\n": -1,
+	} {
+		got, err := usedOf(text)
+		if want < 0 {
+			require.ErrorContains(t, err, "is no processor time", text)
+			continue
+		}
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
 }
 
 func TestThePidFileOfPostgres(t *testing.T) {

@@ -2,14 +2,15 @@ package servers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/moby/moby/api/types/container"
-	"github.com/moby/moby/client"
 	"github.com/shirou/gopsutil/v4/process"
+	tcexec "github.com/testcontainers/testcontainers-go/exec"
 )
 
 // PostgresTime is the processor time that the set's PostgreSQL has used, all of its
@@ -61,23 +62,35 @@ func (p *processes) processorTime(ctx context.Context, srv *server) (total time.
 	return total, nil
 }
 
-// The daemon reads it from the container's control group.
+// usage prints what a container's control group has used: usage_usec of version 2,
+// nanoseconds of version 1. The daemon would tell as well, after a second each time.
+const usage = `cat /sys/fs/cgroup/cpu.stat 2>/dev/null || cat /sys/fs/cgroup/cpuacct/cpuacct.usage`
+
 func (c *containers) processorTime(ctx context.Context, srv *server) (time.Duration, error) {
 	c.mu.Lock()
-	id := c.ids[srv]
+	ctr := c.made[srv]
 	c.mu.Unlock()
-	got, err := c.docker.ContainerStats(ctx, id, client.ContainerStatsOptions{})
+	code, out, err := ctr.Exec(ctx, []string{"sh", "-c", usage}, tcexec.Multiplexed())
 	if err != nil {
 		return 0, err
 	}
-	defer got.Body.Close()
-	var stats container.StatsResponse
-	if err := json.NewDecoder(got.Body).Decode(&stats); err != nil {
-		return 0, err
+	text, err := io.ReadAll(out)
+	if err != nil || code != 0 {
+		return 0, errors.Join(err, fmt.Errorf("exit status %d: %q", code, text))
 	}
-	used := time.Duration(stats.CPUStats.CPUUsage.TotalUsage)
-	if used == 0 {
-		return 0, errors.New("the daemon does not tell")
+	return usedOf(string(text))
+}
+
+// usedOf reads what usage prints.
+func usedOf(text string) (time.Duration, error) {
+	unit, number := time.Nanosecond, strings.TrimSpace(text)
+	if rest, ok := strings.CutPrefix(text, "usage_usec "); ok {
+		unit = time.Microsecond
+		number, _, _ = strings.Cut(rest, "\n")
 	}
-	return used, nil
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no processor time", text)
+	}
+	return time.Duration(n) * unit, nil
 }
