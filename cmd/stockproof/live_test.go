@@ -269,3 +269,35 @@ func TestAServerThatDiesDuringARunIsNamedAndNothingRecordedIsLost(t *testing.T) 
 	require.NotEmpty(t, report.Cells, "what was found before is kept")
 	require.NotEmpty(t, report.Bounds.Incomplete)
 }
+
+// What shards saw on servers of their own is, merged, the verdicts of one run, with
+// every history beside it.
+func TestTwoShardsOfLiveRunsMergedHaveTheVerdictsOfTheWhole(t *testing.T) {
+	needLive(t)
+	args := []string{"verify", "--world", "live", "--scheme", "hincrby,lua-string", "--fault", "none,client-crash", "--workload", "unit", "--retries", "off"}
+	files := shards(t, 2, args...)
+	got, dir := merged(t, files...)
+	out := t.TempDir()
+	status, _, stderr := command(t, append(args, "--out", out)...)
+	require.Equal(t, evidence.ExitOK, status, stderr)
+	verdicts := func(r evidence.Report) map[string]evidence.Verdict {
+		list := map[string]evidence.Verdict{}
+		for _, c := range r.Cells {
+			require.Equal(t, "live", c.World)
+			list[fmt.Sprint(c.Scheme, c.Fault, c.Property)] = c.Verdict
+		}
+		return list
+	}
+	whole := report(t, filepath.Join(out, "evidence.json"))
+	require.NotEmpty(t, whole.Cells)
+	require.Equal(t, verdicts(whole), verdicts(got))
+	require.Equal(t, len(whole.Cells), len(got.Cells))
+	shown := 0
+	for _, c := range got.Cells {
+		if c.Witness != "" {
+			shown++
+			require.FileExists(t, filepath.Join(dir, c.Witness))
+		}
+	}
+	require.NotZero(t, shown)
+}
