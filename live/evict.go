@@ -14,7 +14,7 @@ import (
 // evict has Redis drop the key of the stock to free memory.
 func (f *serverFault) evict(ctx context.Context) error {
 	if len(f.loaded) == 0 {
-		f.doubt("loading made no key")
+		f.nothing("loading made no key")
 		return nil
 	}
 	name := slices.Min(f.loaded)
@@ -23,7 +23,7 @@ func (f *serverFault) evict(ctx context.Context) error {
 		return err
 	}
 	if there == 0 {
-		f.doubt("%s was not there to be evicted", name)
+		f.nothing("%s was not there to be evicted", name)
 		return nil
 	}
 	policy := "allkeys-random"

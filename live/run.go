@@ -62,6 +62,10 @@ type Run struct {
 	Steps    []Step
 	Fired    bool   // the fault, or the order, took effect
 	Proof    string // of a fault of a server: what proves that it did, or why it is not proved
+	// Vacuous: where the fault was to happen there was nothing that it takes, as the
+	// server said: a snapshot of just what Redis held, or no key. It is no place of
+	// the fault.
+	Vacuous  bool
 	Findings []model.Finding
 	Checked  histories.Checked
 	Rest     model.Rest

@@ -46,6 +46,8 @@ type serverFault struct {
 	frozen bool
 	proved bool
 	proof  string // or why not
+	// vacuous: there was nothing to take, which is a doubt and more: it was looked at.
+	vacuous bool
 }
 
 // ofServers are the kinds that need a serverFault, and whether each needs a Redis
@@ -273,6 +275,14 @@ func (f *serverFault) doubt(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.proved, f.proof = false, fmt.Sprintf(format, args...)
+}
+
+// nothing is a doubt where there is nothing that the fault takes.
+func (f *serverFault) nothing(format string, args ...any) {
+	f.doubt(format, args...)
+	f.mu.Lock()
+	f.vacuous = !f.sham
+	f.mu.Unlock()
 }
 
 // fired says whether the fault is proved to have taken effect, and by what, or

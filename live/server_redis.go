@@ -26,6 +26,14 @@ func (f *serverFault) restartRedis(ctx context.Context) error {
 		return err
 	}
 	var want moment
+	switch {
+	case f.p.Setting == faults.NoPersistence && len(was.keys) == 0:
+		f.nothing("redis held no key")
+		return nil
+	case f.p.Setting == faults.Snapshot && o.same(unexpired(was), unexpired(o.tie)):
+		f.nothing("redis held what the snapshot has")
+		return nil
+	}
 	switch f.p.Setting {
 	case faults.NoPersistence:
 		err = o.comeBackWith(ctx, "rm -f dump.rdb")
@@ -292,12 +300,16 @@ func (f *serverFault) flushScripts(ctx context.Context) error {
 
 // expire lets the keys that were loaded come to an end.
 func (f *serverFault) expire(ctx context.Context) error {
+	if len(f.loaded) == 0 {
+		f.nothing("loading made no key")
+		return nil
+	}
 	there, err := f.redis.client.Exists(ctx, f.loaded...).Result()
 	if err != nil {
 		return err
 	}
 	if there == 0 {
-		f.doubt("none of %v was there to expire", f.loaded)
+		f.nothing("none of %v was there to expire", f.loaded)
 		return nil
 	}
 	if err := f.redis.expire(ctx, f.loaded); err != nil {

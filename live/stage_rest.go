@@ -113,6 +113,7 @@ func (s *stage) collect(ctx context.Context) (*Run, error) {
 	run.Steps, run.marks, run.sku = slices.Clone(c.log), slices.Clone(c.marks), s.sku
 	if s.server != nil {
 		c.fired, run.Proof = s.server.fired()
+		run.Vacuous = !c.fired && s.server.vacuous
 	}
 	run.Fired = c.fired || s.c.Placement.Kind == faults.None && s.c.Placement.Order == faults.InTurn
 	failure, unwatched := c.failure, c.unwatched

@@ -183,7 +183,7 @@ func (w *World) RunAll(ctx context.Context, e schemes.Entry, load faults.Workloa
 // the fault, so the last of several counts as one in which it did not fire.
 func (w *World) settledRun(ctx context.Context, c Case) (run *Run, err error) {
 	for range attempts {
-		if run, err = w.Run(ctx, c); err != nil || !run.stalled() && (run.Fired || !c.onServer()) {
+		if run, err = w.Run(ctx, c); err != nil || !run.stalled() && (run.Fired || run.Vacuous || !c.onServer()) {
 			return run, err
 		}
 	}
@@ -301,11 +301,24 @@ type Group struct {
 	Runs     []*Run
 }
 
+// dropVacuous takes out the places that turned out to be none.
+func (g *Group) dropVacuous() {
+	var plan []faults.Placement
+	var runs []*Run
+	for i, r := range g.Runs {
+		if r == nil || !r.Vacuous {
+			plan, runs = append(plan, g.Plan[i]), append(runs, r)
+		}
+	}
+	g.Plan, g.Runs = plan, runs
+}
+
 // RunGroup makes the runs of a group, whose Plan and Runs it fills; dir as in
 // RunAll.
 func (w *World) RunGroup(ctx context.Context, g *Group, dir string) (err error) {
 	if g.Plan, err = w.Places(ctx, g.Entry, g.Workload, g.Retries, g.Fault, g.Setting); err == nil {
 		g.Runs, err = w.RunAll(ctx, g.Entry, g.Workload, g.Retries, g.Plan, dir)
+		g.dropVacuous()
 	}
 	return err
 }

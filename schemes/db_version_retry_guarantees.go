@@ -17,7 +17,7 @@ var dbVersionRetryGuarantees = Guarantees{[]Weakness{
 		Why: "each of three attempts met somebody who was faster"},
 	{Fault: "duplicate-request", Workloads: []string{"restock"}, Breaks: []model.Property{model.Unsold},
 		Why: "each of three attempts met somebody who was faster"},
-	{Fault: "commit-reply-lost", Workloads: []string{"restock"}, Breaks: []model.Property{model.Unsold},
+	{Fault: "commit-reply-lost", Workloads: []string{"restock"}, Breaks: []model.Property{model.Unsold}, World: "explore",
 		Why: "each of three attempts met somebody who was faster"},
 	{Fault: "postgres-restart(off)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Unsold}, World: "explore",
 		Why: "as without the fault"},

@@ -83,4 +83,10 @@ var degradeGuarantees = Guarantees{[]Weakness{
 		Why: "the preload puts what was sold on sale again"},
 	{Fault: "stock-reloaded", Breaks: []model.Property{model.Oversell, model.PhantomUnits, model.NonLinearizable}, World: "explore",
 		Why: "the preload puts what was sold on sale again"},
+	{Fault: "redis-failover(async)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Oversell}, World: "live",
+		Why: "Redis forgets what it had acknowledged; it takes a third buyer to show"},
+	{Fault: "redis-failover(min-replicas)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Oversell}, World: "live",
+		Why: "until the primary has noticed it accepts writes that the replica lacks; it takes a third buyer to show"},
+	{Fault: "redis-restart(aof-everysec)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Oversell}, World: "live",
+		Why: "Redis forgets what it had acknowledged; it takes a third buyer to show"},
 }}

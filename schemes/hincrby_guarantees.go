@@ -164,4 +164,8 @@ var hincrbyGuarantees = Guarantees{[]Weakness{
 		Why: "the decrement is visible before it is taken back; the fault adds nothing"},
 	{Fault: "stock-reloaded", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.FalseSoldOut, model.NonLinearizable}, World: "explore",
 		Why: "the decrement is visible before it is taken back; the fault adds nothing"},
+	{Fault: "redis-failover(async)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Oversell}, World: "live",
+		Why: "Redis forgets what it had acknowledged; it takes a third buyer to show"},
+	{Fault: "redis-restart(aof-everysec)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Oversell}, World: "live",
+		Why: "Redis forgets what it had acknowledged; it takes a third buyer to show"},
 }}

@@ -33,4 +33,8 @@ var journalFirstGuarantees = Guarantees{[]Weakness{
 		Why: "a key of the sale is gone: who comes meets none, or makes one that knows nothing of what was sold"},
 	{Fault: "key-expired", Breaks: []model.Property{model.OrderMismatch, model.Stuck}, World: "explore",
 		Why: "the keys of the sale are gone: who comes meets none, or makes some that know nothing of what was sold"},
+	{Fault: "redis-failover(async)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Oversell}, World: "live",
+		Why: "Redis forgets what it had acknowledged; it takes a third buyer to show"},
+	{Fault: "redis-restart(aof-everysec)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Oversell}, World: "live",
+		Why: "Redis forgets what it had acknowledged; it takes a third buyer to show"},
 }}

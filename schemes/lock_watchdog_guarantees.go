@@ -88,4 +88,8 @@ var lockWatchdogGuarantees = Guarantees{[]Weakness{
 		Why: "the preload puts what was sold on sale again"},
 	{Fault: "stock-reloaded", Workloads: []string{"restock"}, Breaks: []model.Property{model.LostUnits, model.FalseSoldOut}, World: "explore",
 		Why: "the preload puts what was sold on sale again"},
+	{Fault: "redis-failover(async)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Oversell}, World: "live",
+		Why: "Redis forgets what it had acknowledged; it takes a third buyer to show"},
+	{Fault: "redis-restart(aof-everysec)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Oversell}, World: "live",
+		Why: "Redis forgets what it had acknowledged; it takes a third buyer to show"},
 }}

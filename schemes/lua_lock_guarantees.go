@@ -82,4 +82,8 @@ var luaLockGuarantees = Guarantees{[]Weakness{
 		Why: "the job writes what it worked out from orders that were read before, over deductions made meanwhile; it knows neither an order that is under way nor what was put back"},
 	{Fault: "reconcile-overlap", Workloads: []string{"restock"}, Breaks: []model.Property{model.NegativeTransient, model.FalseSoldOut}, World: "explore",
 		Why: "the job writes what it worked out from orders that were read before, over deductions made meanwhile; it knows neither an order that is under way nor what was put back"},
+	{Fault: "redis-failover(async)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Oversell}, World: "live",
+		Why: "Redis forgets what it had acknowledged; it takes a third buyer to show"},
+	{Fault: "redis-restart(aof-everysec)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Oversell}, World: "live",
+		Why: "Redis forgets what it had acknowledged; it takes a third buyer to show"},
 }}
