@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -46,6 +47,7 @@ type moment struct {
 // key is what Redis holds under a name.
 type key struct {
 	value string    // as DUMP gives it
+	holds string    // what counts of it, where DUMP tells more: the order of a set, when a consumer was last seen
 	ends  time.Time // zero when it lives on
 }
 
@@ -182,7 +184,7 @@ func (o *ownRedis) after(ctx context.Context) error {
 // what the two looks were late.
 func (o *ownRedis) same(a, b moment) bool {
 	return maps.EqualFunc(a.keys, b.keys, func(a, b key) bool {
-		return a.value == b.value && a.ends.IsZero() == b.ends.IsZero() && (o.grain == 0 || a.ends.Sub(b.ends).Abs() < o.grain/2)
+		return a.holds == b.holds && a.ends.IsZero() == b.ends.IsZero() && (o.grain == 0 || a.ends.Sub(b.ends).Abs() < o.grain/2)
 	})
 }
 
@@ -202,7 +204,11 @@ func (o *ownRedis) look(ctx context.Context) (moment, error) {
 		if err := errors.Join(err, ttlErr); err != nil {
 			return m, fmt.Errorf("look at redis: %w", err)
 		}
-		k := key{value: value}
+		holds, err := o.holds(ctx, name, value)
+		if err != nil {
+			return m, fmt.Errorf("look at redis: %w", err)
+		}
+		k := key{value: value, holds: holds}
 		if left > 0 {
 			k.ends = time.Now().Add(left)
 		}
@@ -214,6 +220,30 @@ func (o *ownRedis) look(ctx context.Context) (moment, error) {
 		}
 	}
 	return m, nil
+}
+
+// holds is what counts of a key's value.
+func (o *ownRedis) holds(ctx context.Context, name, dump string) (string, error) {
+	switch kind, err := o.client.Type(ctx, name).Result(); {
+	case err != nil:
+		return "", err
+	case kind == "set":
+		members, err := o.client.SMembers(ctx, name).Result()
+		slices.Sort(members)
+		return strings.Join(members, "\n"), err
+	case kind == "stream":
+		entries, err := o.client.XRange(ctx, name, "-", "+").Result()
+		if err != nil {
+			return "", err
+		}
+		groups, err := o.client.XInfoGroups(ctx, name).Result()
+		text := fmt.Sprint(entries)
+		for _, g := range groups {
+			text += fmt.Sprint(g.Name, g.Pending, g.LastDeliveredID)
+		}
+		return text, err
+	}
+	return dump, nil
 }
 
 func (o *ownRedis) number(ctx context.Context, client *redis.Client, section, title, field string) (int64, error) {

@@ -113,7 +113,7 @@ func (e *otherGoroutineError) Unwrap() error { return e.diverged }
 
 // goroutineChoices is how often it is tried: the other choice was seen about once
 // in ten times.
-const goroutineChoices = 8
+const goroutineChoices = 16
 
 // ReplayOptions choose how a replay does what a schedule leaves open.
 type ReplayOptions struct {

@@ -53,15 +53,15 @@ func (c Case) Name() string {
 
 // Run is what happened.
 type Run struct {
-	Case     Case
-	History  histories.History // as recorded: doubts are open
-	Worked   []schedule.Answer // rounds of the background role; they are part of no history
-	Settled  histories.History // doubts decided from the orders, where there are any
-	Decided  int               // how many
-	Open     int               // unknowns that stayed
-	Steps    []Step
-	Fired    bool   // the fault, or the order, took effect
-	Proof    string // of a fault of a server: what proves that it did, or why it is not proved
+	Case    Case
+	History histories.History // as recorded: doubts are open
+	Worked  []schedule.Answer // rounds of the background role; they are part of no history
+	Settled histories.History // doubts decided from the orders, where there are any
+	Decided int               // how many
+	Open    int               // unknowns that stayed
+	Steps   []Step
+	Fired   bool   // the fault, or the order, took effect
+	Proof   string // of a fault of a server: what proves that it did, or why it is not proved
 	// Vacuous: where the fault was to happen there was nothing that it takes, as the
 	// server said: a snapshot of just what Redis held, or no key. It is no place of
 	// the fault.

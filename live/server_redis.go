@@ -81,7 +81,7 @@ func (f *serverFault) restartRedis(ctx context.Context) error {
 // kept counts the keys that are the same in two moments.
 func kept(was, is moment) (n int) {
 	for name, k := range was.keys {
-		if now, ok := is.keys[name]; ok && now.value == k.value {
+		if now, ok := is.keys[name]; ok && now.holds == k.holds {
 			n++
 		}
 	}

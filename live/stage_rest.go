@@ -136,7 +136,7 @@ func (s *stage) collect(ctx context.Context) (*Run, error) {
 	s.working.Lock()
 	run.Worked = slices.Clone(s.worked)
 	s.working.Unlock()
-	if err := s.world.workDone(ctx, s.c.Entry, s.env, s.sku); err != nil {
+	if err := s.world.workDone(ctx, s.c.Entry, s.now(), s.sku); err != nil {
 		return run, err
 	}
 	if auditor, ok := s.c.Entry.Scheme.(schemes.Auditor); ok {

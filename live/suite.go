@@ -64,12 +64,14 @@ func commands(load faults.Workload, log []Step) [][]string {
 //   - redis-freeze: at the commands to Redis.
 //   - commit-reply-lost: at COMMIT.
 //   - Faults of a server that the scheme does not use have none; nor has a flush
-//     where no script is loaded, reconcile-overlap of a scheme without such a job, or a failover with WAIT of a scheme that does not
+//     where no script is loaded, reconcile-overlap of a scheme without such a job, what ends connections of a
+//     scheme with MULTI, or a failover with WAIT of a scheme that does not
 //     wait.
 func (w *World) Places(ctx context.Context, e schemes.Entry, load faults.Workload, retries string, kind faults.Kind, setting faults.Setting) ([]faults.Placement, error) {
 	nowhere := faults.Placement{Kind: faults.None, Order: faults.InTurn}
 	if needs, is := ofServers[kind]; is {
-		if needs.redis && !e.Stores.Redis || needs.postgres && !e.Stores.SQL || setting == faults.Wait && !e.Waits || kind == faults.ReconcileOverlap && !reconciles(e) {
+		if needs.redis && !e.Stores.Redis || needs.postgres && !e.Stores.SQL || setting == faults.Wait && !e.Waits || kind == faults.ReconcileOverlap && !reconciles(e) ||
+			e.Transacts && losesConnections(kind) {
 			return nil, nil
 		}
 		nowhere.Kind, nowhere.Setting = kind, setting
@@ -108,6 +110,13 @@ func (w *World) Places(ctx context.Context, e schemes.Entry, load faults.Workloa
 		plan[i].Setting = setting
 	}
 	return plan, nil
+}
+
+// losesConnections says whether Redis forgets its connections with a fault. The relay
+// keeps those of the clients all the same, as operators' proxies do, and a
+// transaction of Redis is its connection's: what would run then nobody has sent.
+func losesConnections(kind faults.Kind) bool {
+	return kind == faults.RedisRestart || kind == faults.RedisFailover || kind == faults.RedisFreeze
 }
 
 // took says whether the counter is another when the client of a step is done than

@@ -24,7 +24,8 @@ type Weakness struct {
 	// World is where it must show; in the other world it may. Empty: in both.
 	// "explore" where the schedule needs more preemptions, or another stock, than
 	// a live plan has; "live" where it needs time to pass while a client that is
-	// merely slow holds others up, which explore rules out without a pause.
+	// merely slow holds others up, which explore rules out without a pause, or a third
+	// client where explore searches two.
 	World string
 	Why   string // one sentence
 }

@@ -35,4 +35,6 @@ var outboxGuarantees = Guarantees{[]Weakness{
 		Why: "the preload puts what was sold on sale again"},
 	{Fault: "stock-reloaded", Breaks: []model.Property{model.Oversell, model.PhantomUnits, model.NonLinearizable}, World: "explore",
 		Why: "the preload puts what was sold on sale again"},
+	{Fault: "postgres-restart(on)", Breaks: []model.Property{model.DoubleSale, model.OrderMismatch}, World: "live",
+		Why: "the relay loses its connection between the delivery and the mark, and delivers again; explore cuts only who has something in progress"},
 }}

@@ -71,8 +71,6 @@ var reconcileDiffGuarantees = Guarantees{[]Weakness{
 		Why: "Redis forgets what it had acknowledged; it takes a third buyer to show"},
 	{Fault: "redis-failover(min-replicas)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Oversell}, World: "live",
 		Why: "until the primary has noticed it accepts writes that the replica lacks; it takes a third buyer to show"},
-	{Fault: "redis-freeze", Workloads: []string{"mixed", "restock"}, Breaks: []model.Property{model.LostUnits}, World: "live",
-		Why: "commands of those who have given up run when the server goes on; it takes a third client to show"},
 	{Fault: "redis-restart(aof-everysec)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Oversell}, World: "live",
 		Why: "Redis forgets what it had acknowledged; it takes a third buyer to show"},
 }}

@@ -125,4 +125,8 @@ var tokenListGuarantees = Guarantees{[]Weakness{
 		Why: "the preload puts what was sold on sale again"},
 	{Fault: "stock-reloaded", Workloads: []string{"unit", "restock"}, Breaks: []model.Property{model.NonLinearizable}, World: "explore",
 		Why: "the preload puts what was sold on sale again"},
+	{Fault: "redis-failover(async)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Oversell}, World: "live",
+		Why: "Redis forgets what it had acknowledged; it takes a third buyer to show"},
+	{Fault: "redis-restart(aof-everysec)", Workloads: []string{"restock"}, Breaks: []model.Property{model.Oversell}, World: "live",
+		Why: "Redis forgets what it had acknowledged; it takes a third buyer to show"},
 }}
