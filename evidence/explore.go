@@ -148,8 +148,7 @@ func each(ctx context.Context, groups []ExploreGroup, parallel int, judge func(c
 // is searched with all.
 func (g ExploreGroup) clients() [][]faults.Call {
 	all := g.Workload.Clients
-	wide := g.Fault == faults.RedisFailover || g.Fault == faults.RedisFreeze || g.Setting == faults.AOFEverySec
-	if !wide || len(all) < 3 {
+	if !twoClients(g.Fault, g.Setting) || len(all) < 3 {
 		return all
 	}
 	other := 1
@@ -159,6 +158,12 @@ func (g ExploreGroup) clients() [][]faults.Call {
 		}
 	}
 	return [][]faults.Call{all[0], all[other]}
+}
+
+// twoClients says whether a fault is searched with two clients unless a number is
+// asked for.
+func twoClients(kind faults.Kind, setting faults.Setting) bool {
+	return kind == faults.RedisFailover || kind == faults.RedisFreeze || setting == faults.AOFEverySec
 }
 
 // config is the search of a group with a stock.
