@@ -84,6 +84,22 @@ func TestAReconciliationThatOverlapsASaleSellsItsUnitAgain(t *testing.T) {
 	require.Equal(t, int64(1), run.Finding(model.Oversell).Amount)
 }
 
+// A snapshot of just what Redis holds takes nothing when Redis restarts from it: that is
+// no place of the fault, and no proof of anything.
+func TestARestartThatFindsNothingToTakeIsNoPlaceOfIt(t *testing.T) {
+	for load, vacuous := range map[string]bool{"restock": true, "unit": false} {
+		client, step := 2, 1 // a sells the unit, c puts it back
+		if !vacuous {
+			client = a
+		}
+		run, err := liveWorld(t).Run(t.Context(), live.Case{Entry: entry(t, "lua-string"), Workload: workload(t, load), Retries: "off",
+			Placement: onServer(faults.RedisRestart, faults.Snapshot, client, step)})
+		require.NoError(t, err)
+		require.Equal(t, vacuous, run.Vacuous, "%s: %s", load, run.Proof)
+		require.Equal(t, !vacuous, run.Fired, "%s: %s", load, run.Proof)
+	}
+}
+
 // Each of these looks like the fault, and a suite that took it for one would
 // prove nothing.
 func TestWhatOnlyLooksLikeAFaultOfAServerHasNotFired(t *testing.T) {

@@ -70,6 +70,11 @@ func run(fired bool, findings ...model.Finding) *live.Run {
 	return &live.Run{Case: live.Case{Entry: lua, Workload: faults.Workloads()[0]}, Fired: fired, Findings: findings}
 }
 
+func unworked(r *live.Run) *live.Run {
+	r.Unworked = "background role at rest: fails"
+	return r
+}
+
 func luaHash(t *testing.T) schemes.Entry {
 	t.Helper()
 	e, err := schemes.ByName("lua-hash")
@@ -105,6 +110,8 @@ func TestALivePropertyHoldsOnlyWhenEveryRunFiredAndKeptIt(t *testing.T) {
 		{"one did not fire", 2, []*live.Run{run(true, kept), run(false, kept)}, Inconclusive, 0},
 		{"one was not made", 2, []*live.Run{run(true, kept)}, Inconclusive, 0},
 		{"one did not see", 2, []*live.Run{run(true, kept), run(true, blind)}, Inconclusive, 0},
+		{"one's background role did not get on", 2, []*live.Run{run(true, kept), unworked(run(true, kept))}, Inconclusive, 0},
+		{"broken although the role did not get on", 1, []*live.Run{unworked(run(true, broken(2)))}, Violated, 2},
 		{"none was made", 1, nil, Inconclusive, 0},
 		{"there was no place", 0, nil, NotApplicable, 0},
 		{"the worst counts", 3, []*live.Run{run(true, broken(1)), run(true, broken(3)), run(true, kept)}, Violated, 3},

@@ -59,6 +59,8 @@ func (c *Cell) judge(e schemes.Entry, runs []*live.Run) {
 				c.Witness = r.Case.HistoryPath()
 				c.ConfirmedLive = &confirmed
 			}
+		case r.Unworked != "":
+			doubt = fmt.Sprintf("%s: %s", r.Case.Placement, r.Unworked)
 		case !f.Evaluated && r.NoCounter && r.Fired:
 			absent = true // that is what the fault does, and stuck says so
 		case !f.Evaluated:

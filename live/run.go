@@ -66,6 +66,7 @@ type Run struct {
 	// server said: a snapshot of just what Redis held, or no key. It is no place of
 	// the fault.
 	Vacuous  bool
+	Unworked string // why the background role could not be brought to its end
 	Findings []model.Finding
 	Checked  histories.Checked
 	Rest     model.Rest

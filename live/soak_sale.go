@@ -74,7 +74,9 @@ func (w *World) soakSale(ctx context.Context, c SoakConfig, number, steps int, h
 	if err != nil || len(s.rec.History().Ops) == 0 { // the time was over before anybody came
 		return &Run{Case: s.c, History: s.rec.History()}, s.random.counted(), err
 	}
-	run, err = s.collect(ctx)
+	if run, err = s.collect(ctx); err == nil && run.Unworked != "" {
+		err = errors.New(run.Unworked) // a sale that has not come to its end has no verdict
+	}
 	run.Elapsed = time.Since(began)
 	return run, s.random.counted(), err
 }

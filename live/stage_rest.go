@@ -136,7 +136,10 @@ func (s *stage) collect(ctx context.Context) (*Run, error) {
 	s.working.Lock()
 	run.Worked = slices.Clone(s.worked)
 	s.working.Unlock()
-	if err := s.world.workDone(ctx, s.c.Entry, s.now(), s.sku); err != nil {
+	var fails *roleFailsError
+	if err := s.world.workDone(ctx, s.c.Entry, s.now(), s.sku); errors.As(err, &fails) {
+		run.Unworked = err.Error()
+	} else if err != nil {
 		return run, err
 	}
 	if auditor, ok := s.c.Entry.Scheme.(schemes.Auditor); ok {

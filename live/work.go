@@ -41,9 +41,15 @@ func (s *stage) called(client, n int, op clients.Operation) (returns func(client
 // maxRounds bounds the rounds of a background role at rest.
 const maxRounds = 100
 
-// failingRounds is after how many rounds that failed the role is left as it is: it does
-// not get on, and what it has not done shows in the orders and the counter.
+// failingRounds is after how many rounds that failed the role is left as it is.
 const failingRounds = 3
+
+// roleFailsError: the background role does not get on. A run may show by that what is
+// broken; what is not is unknown, because the role may still do harm.
+type roleFailsError struct{ cause error }
+
+func (e *roleFailsError) Error() string { return "background role at rest: " + e.cause.Error() }
+func (e *roleFailsError) Unwrap() error { return e.cause }
 
 // workDone makes rounds of the scheme's background role, past the proxies, until
 // one leaves nothing: as it will be in the end where the role goes on for ever.
@@ -60,7 +66,7 @@ func (w *World) workDone(ctx context.Context, e schemes.Entry, env schemes.Env, 
 				return fmt.Errorf("background role at rest: %w", err)
 			}
 			if failures++; failures == failingRounds {
-				return nil
+				return &roleFailsError{err}
 			}
 			continue
 		}
