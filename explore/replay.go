@@ -254,7 +254,7 @@ func (r *replayer) do(i int) error {
 			if as := c.spec.Calls[c.op].As; as != "" && !c.submitted {
 				return diverged(c.spec.Name+" to submit "+as+" again before", "that it has not")
 			}
-			if isJob(c.spec.Calls[c.op]) && !c.submitted {
+			if schedule.IsJob(c.spec.Calls[c.op].Op) && !c.submitted {
 				return diverged("the job of "+c.spec.Name+" to begin before", "that it has not")
 			}
 			c.submitted = false

@@ -57,7 +57,7 @@ func (r *replayer) conclude(w *world) (schedule.End, error) {
 	rests := !r.frozen && (r.now.sql.db == nil || len(r.now.sql.db.Waiting()) == 0)
 	for _, name := range r.order {
 		c := r.clients[name]
-		waits := c.run == nil && c.op < len(c.spec.Calls) && isJob(c.spec.Calls[c.op]) // for the fault that it is
+		waits := c.run == nil && c.op < len(c.spec.Calls) && schedule.IsJob(c.spec.Calls[c.op].Op) // for the fault that it is
 		rests = rests && len(c.late) == 0 && (c.crashed || c.op == len(c.spec.Calls) || waits)
 	}
 	var ops []model.Operation
@@ -65,7 +65,7 @@ func (r *replayer) conclude(w *world) (schedule.End, error) {
 		if op.Open && op.label.Outcome == schedule.Unfinished && r.clients[op.label.Client].crashed {
 			op.label.Outcome = model.Unknown
 		}
-		if op.Op != schedule.Load && op.Op != schedule.Reconcile && op.Op != model.Work {
+		if !schedule.IsJob(op.Op) && op.Op != model.Work {
 			ops = append(ops, op.Operation)
 		}
 		end.Outcomes = append(end.Outcomes, op.label)

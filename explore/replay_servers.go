@@ -152,9 +152,6 @@ func (r *replayer) restartDatabase(st *schedule.Step, diverged func(string, stri
 	return nil
 }
 
-// isJob says whether an operation is nobody's purchase.
-func isJob(call schedule.Call) bool { return call.Op == schedule.Load || call.Op == schedule.Reconcile }
-
 // starts lets a job begin.
 func (r *replayer) starts(c *replayClient, st *schedule.Step, diverged func(string, string) error) error {
 	want := schedule.Load

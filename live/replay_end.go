@@ -28,17 +28,13 @@ func (r *replay) counter(ctx context.Context) (schedule.Stock, error) {
 	return schedule.Stock{Known: true, Units: left}, nil
 }
 
-// isJob says whether an operation is nobody's purchase, but a job of those who run
-// the sale.
-func isJob(op model.Op) bool { return op == schedule.Load || op == schedule.Reconcile }
-
 // conclude says what the execution came to.
 func (r *replay) conclude(ctx context.Context) (schedule.End, error) {
 	end := schedule.End{Final: r.stock}
 	rests := true
 	for _, name := range r.order {
 		c := r.clients[name]
-		waits := !c.begun && c.op < len(c.spec.Calls) && isJob(c.spec.Calls[c.op].Op) // for the fault that it is
+		waits := !c.begun && c.op < len(c.spec.Calls) && schedule.IsJob(c.spec.Calls[c.op].Op) // for the fault that it is
 		rests = rests && len(c.late)+len(c.blocked)+len(c.orphans) == 0 && (c.crashed || c.op == len(c.spec.Calls) || waits)
 	}
 	var ops []model.Operation
@@ -46,7 +42,7 @@ func (r *replay) conclude(ctx context.Context) (schedule.End, error) {
 		if op.Open && op.label.Outcome == schedule.Unfinished && r.clients[op.label.Client].crashed {
 			op.label.Outcome = model.Unknown
 		}
-		if !isJob(op.Op) && op.Op != model.Work {
+		if !schedule.IsJob(op.Op) && op.Op != model.Work {
 			ops = append(ops, op.Operation)
 		}
 		end.Outcomes = append(end.Outcomes, op.label)

@@ -96,6 +96,10 @@ const (
 	Reconcile model.Op = "reconcile" // the counter is brought in line with the orders; Qty units were put on sale
 )
 
+// IsJob says whether an operation is nobody's purchase, but a job of those who run the
+// sale.
+func IsJob(op model.Op) bool { return op == Load || op == Reconcile }
+
 // Call is one operation of a client.
 type Call struct {
 	Op  model.Op

@@ -163,7 +163,7 @@ func (p *servers) follow(st *Step) error {
 // isJob says whether the client is no buyer; a job's operation begins with a line
 // of its own.
 func (c Client) isJob() bool {
-	return slices.ContainsFunc(c.Calls, func(call Call) bool { return call.Op == Load || call.Op == Reconcile })
+	return slices.ContainsFunc(c.Calls, func(call Call) bool { return IsJob(call.Op) })
 }
 
 // begins holds the line with which a job begins against what it is to do.
